@@ -57,7 +57,7 @@ const isolated = { ...shared, isolate: true }
 /** Beside the source, but too slow for `npm run check`: they wait for processes and servers that they start. */
 const slow = [
   'src/delivery/convert/build/{build,load-segment}.test.ts',
-  'src/delivery/convert/conversions.test.ts',
+  'src/delivery/convert/conversion-runner.test.ts',
   'src/delivery/convert/worker/shared-database.test.ts',
   'src/ingest/http/otlp/export-conversions.test.ts',
   'src/lib/process-pool.test.ts',

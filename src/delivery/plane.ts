@@ -22,7 +22,7 @@ import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { ObjectStores } from '#objects/object-store.ts'
 import { ConfigurationCheck } from './convert/configuration-check.ts'
 import type { ConversionPool } from './convert/conversion-pool.ts'
-import { Conversions } from './convert/conversions.ts'
+import { ConversionRunner } from './convert/conversion-runner.ts'
 import type { WorkerAccess } from './convert/worker-access.ts'
 import { DeliveredKeys } from './jobs/committed-keys.ts'
 import { runCompaction } from './jobs/compaction-run.ts'
@@ -183,15 +183,15 @@ function composeOutbox(
   })
 }
 
-type Conversion = { readonly conversions: Conversions; readonly builds: FairSlots; readonly memoryBytes: number }
+type ConversionParts = { readonly runner: ConversionRunner; readonly builds: FairSlots; readonly memoryBytes: number }
 
 function composeConversion(
   config: DeliveryConfig,
   { segments, conversionPool: pool, access, files, clock }: DeliveryPorts,
-): Conversion {
+): ConversionParts {
   const { scratch } = config.paths
   return {
-    conversions: new Conversions({ pool, segments, scratch, access, files, clock }),
+    runner: new ConversionRunner({ pool, segments, scratch, access, files, clock }),
     builds: new FairSlots({ capacity: config.deliveryParallel, clock }),
     memoryBytes: conversionMemoryBytes(config),
   }
@@ -200,7 +200,7 @@ function composeConversion(
 function composeWindows(
   { paths, dedupeBytesMax }: DeliveryConfig,
   { keyIndexes, ...ports }: DeliveryPorts,
-  parts: Conversion & { readonly outbox: Outbox; readonly endpoints: Endpoints },
+  parts: ConversionParts & { readonly outbox: Outbox; readonly endpoints: Endpoints },
 ): KeyWindows {
   const { endpoints } = parts
   return new KeyWindows({
@@ -216,7 +216,7 @@ function composeWindows(
 
 function composeSegmentDelivery(
   { nodeId, adoption, control, stores, seal, traces, clock, random, logger }: DeliveryPorts,
-  conversion: Conversion,
+  conversion: ConversionParts,
   parts: {
     readonly segments: SegmentSource
     readonly parked: ParkedSegments
@@ -258,7 +258,7 @@ function composeSegmentDelivery(
 
 function composeJobs(
   { nodeId, control, stores, files, clock, random, logger }: DeliveryPorts,
-  conversion: Conversion & { readonly scratch: string },
+  conversion: ConversionParts & { readonly scratch: string },
   feed: SnapshotFeed,
 ): JobWorker {
   const options = { ...conversion, stores, files, clock, conditionalOf: conditionalPutsByDestination(logger) }

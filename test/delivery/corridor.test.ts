@@ -27,7 +27,7 @@ test('few functions are between the pipeline and the process that converts', asy
   await node.seal(endpoint.id, '{"n":1}')
   await until('the commit', () => node.commits.length === 1)
   expect(functions).toEqual([
-    'Conversions.run',
+    'ConversionRunner.run',
     'GroupQueue.work',
     'SegmentBuild.attempt',
     'Conversion.attempt',

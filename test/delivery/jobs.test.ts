@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { compressTo, describeFile } from '#delivery/convert/build/built-file.ts'
 import { conversionBounds, createConversionPool } from '#delivery/convert/conversion-pool.ts'
-import { Conversions } from '#delivery/convert/conversions.ts'
+import { ConversionRunner } from '#delivery/convert/conversion-runner.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { JobWorker } from '#delivery/jobs/job-worker.ts'
 import { jobWorkerLimits } from '#delivery/jobs/limits.ts'
@@ -91,7 +91,7 @@ async function furnished(records: number): Promise<{ unit: Unit; stores: FaultyS
     builds: new FairSlots({ capacity: 1, clock: systemClock }),
     stores,
     conditionalOf: conditionalPutsByDestination(logger),
-    conversions: new Conversions({
+    runner: new ConversionRunner({
       ...system,
       pool: conversionPool,
       segments: new LocalSegmentSource({ ...system, directory: walDirectory }),
@@ -229,20 +229,20 @@ describe('a unit', () => {
 
   test('fails if its view ends the conversion process, and live conversions go on', async () => {
     const { unit, options } = await furnished(10)
-    const conversions = new Conversions({
+    const runner = new ConversionRunner({
       ...system,
       pool: new FaultyConversions(),
       segments: new LocalSegmentSource({ ...system, directory }),
       scratch: directory,
     })
     const greedy = { ...unit, view: { ...view, name: 'greedy' } }
-    expect(await runUnit(greedy, { ...options, conversions }, never)).toMatchObject({
+    expect(await runUnit(greedy, { ...options, runner }, never)).toMatchObject({
       ...{ outcome: 'failed', records: 10, reason: expect.stringContaining('exceeded the memory or file size') },
     })
-    expect(await runUnit(unit, { ...options, conversions }, never)).toMatchObject({ outcome: 'done' })
+    expect(await runUnit(unit, { ...options, runner }, never)).toMatchObject({ outcome: 'done' })
     // A process can also die for a reason of the node.
     const fragile = { ...unit, view: { ...view, name: 'fragile' } }
-    expect(await runUnit(fragile, { ...options, conversions }, never)).toMatchObject({ outcome: 'done' })
+    expect(await runUnit(fragile, { ...options, runner }, never)).toMatchObject({ outcome: 'done' })
   })
 
   // Needs root, and the programs of util-linux.
@@ -253,14 +253,14 @@ describe('a unit', () => {
     const commandLine = confined.confine(conversionBounds(192 * MiB))
     const pool = createConversionPool({ clock: systemClock, commandLine, cwd: access.startDirectory })
     await access.prepare()
-    const conversions = new Conversions({
+    const runner = new ConversionRunner({
       ...system,
       pool,
       segments: new LocalSegmentSource({ ...system, directory: directory }),
       scratch: directory,
       access,
     })
-    const end = await runUnit(unit, { ...options, conversions }, never)
+    const end = await runUnit(unit, { ...options, runner }, never)
     await pool.stop()
     expect(end).toMatchObject({ outcome: 'done', view: { processed: 10, accepted: 10 } })
     expect((await readdir(directory)).filter((name) => name.startsWith('job-'))).toEqual([])

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { readConfig } from '#config/config.ts'
 import { conversionBounds, createConversionPool } from '#delivery/convert/conversion-pool.ts'
-import { Conversions } from '#delivery/convert/conversions.ts'
+import { ConversionRunner } from '#delivery/convert/conversion-runner.ts'
 import { ExpensiveViews } from '#delivery/convert/expensive-views.ts'
 import { SegmentBuild } from '#delivery/convert/segment-build.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
@@ -73,7 +73,7 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
     const pool = createConversionPool({ clock: systemClock, commandLine, cwd: made.startDirectory })
     return {
       pool,
-      conversions: new Conversions({
+      runner: new ConversionRunner({
         ...system,
         pool,
         segments: new LocalSegmentSource({ ...system, directory: paths.wal }),
@@ -98,9 +98,9 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
   test('build the files of a segment, and leave only what its owner may use', async () => {
     const [segment] = await seal('log')
     const { bytes, path, ...identity } = must(segment, 'a segment')
-    const { pool, conversions } = await start()
+    const { pool, runner } = await start()
     const request = { segment: identity, bytes, outputFormats: ['parquet', 'parquet_views'], memoryBytes: 192 * MiB } as const
-    const build = new SegmentBuild(conversions, new ExpensiveViews(), { ...request, views: [aBoundView()] }, 1)
+    const build = new SegmentBuild(runner, new ExpensiveViews(), { ...request, views: [aBoundView()] }, 1)
     const built = must(await build.attempt(noSlots, never), 'the files')
     await pool.stop()
     expect(built.failed).toEqual([])
@@ -120,7 +120,7 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
   test('ask for the keys of a window, whose index they cannot read', async () => {
     const [segment] = await seal('log')
     const { bytes, path: _, ...identity } = must(segment, 'a segment')
-    const { pool, conversions } = await start()
+    const { pool, runner } = await start()
     const definition = { columns: [{ name: 'n', type: 'INTEGER', path: '$.n' }], dedupe_by: ['n'], dedupe_within: '1h' }
     const view = { ...aBoundView({ definition }), hasWindow: true }
     const asked: (readonly [string, number])[] = []
@@ -136,7 +136,7 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
         memoryBytes: 192 * MiB,
         views: [view],
       } as const
-      const segmentBuild = new SegmentBuild(conversions, new ExpensiveViews(), { ...request, findKeys }, 1)
+      const segmentBuild = new SegmentBuild(runner, new ExpensiveViews(), { ...request, findKeys }, 1)
       return must(await segmentBuild.attempt(noSlots, never), 'the files')
     }
     const first = await build(0)
@@ -205,10 +205,10 @@ describe.skipIf(!canChangeUser)('conversions as another user (needs root)', asyn
   test('leave nothing behind if they are killed', async () => {
     const [segment] = await seal('log')
     const { bytes, path, ...identity } = must(segment, 'a segment')
-    const { pool, conversions } = await start()
+    const { pool, runner } = await start()
     const abort = new AbortController()
     const request = { segment: identity, bytes, outputFormats: ['parquet'], views: [], memoryBytes: 192 * MiB } as const
-    const build = new SegmentBuild(conversions, new ExpensiveViews(), request, 1)
+    const build = new SegmentBuild(runner, new ExpensiveViews(), request, 1)
     const building = build.attempt(noSlots, abort.signal)
     await until('a file of the process', async () => (await readdir(paths.scratch, { recursive: true })).length > 1)
     abort.abort(new Error('shutting down'))

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ConversionPool } from '#delivery/convert/conversion-pool.ts'
-import { Conversions } from '#delivery/convert/conversions.ts'
+import { ConversionRunner } from '#delivery/convert/conversion-runner.ts'
 import { runCompaction } from '#delivery/jobs/compaction-run.ts'
 import { runRemoval } from '#delivery/jobs/removal-run.ts'
 import type { UnitEnd } from '#delivery/jobs/unit-scratch.ts'
@@ -63,7 +63,7 @@ export async function compact(
   const scratch = await mkdtemp(join(tmpdir(), 'inlet-compact-'))
   // Merges open no segment.
   const noSegments = { location: scratch, filesOf: () => [] }
-  const conversions = new Conversions({
+  const runner = new ConversionRunner({
     ...system,
     pool,
     segments: noSegments,
@@ -71,7 +71,7 @@ export async function compact(
   })
   const builds = new FairSlots({ capacity: 1, clock: systemClock })
   try {
-    return await runCompaction(unit, { ...system, scratch, memoryBytes: 256 * MiB, builds, conversions, stores }, signal)
+    return await runCompaction(unit, { ...system, scratch, memoryBytes: 256 * MiB, builds, runner, stores }, signal)
   } finally {
     await rm(scratch, { recursive: true, force: true })
   }

@@ -2,7 +2,7 @@
  * Converts one segment, attempt by attempt.
  *
  * Owns: the plan of an attempt, its slot and priority, and what follows a required view that fails. Does not own: the processes
- * (conversions.ts), what the policy decides (policy.ts).
+ * (conversion-runner.ts), what the policy decides (policy.ts).
  * Law: an attempt that ends leaves no files behind, except those that the next one continues with. Records are never dropped silently: if no view
  * applies, they become raw Parquet. A view counts as failed only if the node converts something else right after. While a required view fails
  * and the views of the endpoint stay as they are, only the first segment of its log is tried again, and only in a slot that no other segment wants.
@@ -25,7 +25,7 @@ import { firstLine, RequiredViewFailed } from './build/failures.ts'
 import { NotConfiguredError } from './build/transient-error.ts'
 import { type CarryOutOptions, carryOut, delayOf } from './carry-out.ts'
 import type { ConfigurationCheck } from './configuration-check.ts'
-import type { Conversions } from './conversions.ts'
+import type { ConversionRunner } from './conversion-runner.ts'
 import { examine, examineSegment } from './examination.ts'
 import type { ExpensiveViews } from './expensive-views.ts'
 import type { HeldLogs } from './held-logs.ts'
@@ -39,7 +39,7 @@ import { isDetached } from './view-progress.ts'
 
 export type ConversionOptions = CarryOutOptions &
   FactsOptions & {
-    readonly conversions: Conversions
+    readonly runner: ConversionRunner
     /** For one conversion. */
     readonly memoryBytes: number
     /** Where conversions run. */
@@ -204,7 +204,7 @@ export class Conversion implements Work<BuiltArtifacts> {
   }
 
   #plan(): SegmentBuild {
-    const { endpoints, conversions, expensive, rests, builds, memoryBytes, clock } = this.#options
+    const { endpoints, runner, expensive, rests, builds, memoryBytes, clock } = this.#options
     const { name, sealedAt, walBytes: bytes, records } = this.#facts
     const endpoint = endpoints.find(name.endpointId)
     if (endpoint === undefined) throw new NotConfiguredError('the configuration of this node does not have the endpoint yet')
@@ -216,16 +216,16 @@ export class Conversion implements Work<BuiltArtifacts> {
     const segment = { segment: this.#run.segment, bytes, memoryBytes }
     const shadows = viewsAt(endpoint.shadows ?? [], sealedAt)
     const runShadows = (signal: AbortSignal) =>
-      buildShadows(conversions, rests, { ...segment, shadows, records, at: () => isoTimestamp(clock.now()) }, signal)
+      buildShadows(runner, rests, { ...segment, shadows, records, at: () => isoTimestamp(clock.now()) }, signal)
     const findKeys = (viewId: string, keys: Uint8Array) => this.#windows.find(viewId, keys)
     const request = { ...segment, outputFormats, views, findKeys, ...(shadows.length === 0 ? {} : { runShadows }) }
-    return new SegmentBuild(conversions, expensive, request, builds.capacity)
+    return new SegmentBuild(runner, expensive, request, builds.capacity)
   }
 
   /** If optional views failed, converts something else to prove that they are the cause. */
   async #proveFailures({ failed }: BuiltArtifacts, signal: AbortSignal): Promise<void> {
-    const { conversions, warnings } = this.#options
-    if (failed.length > 0) await conversions.probe(signal)
+    const { runner, warnings } = this.#options
+    if (failed.length > 0) await runner.probe(signal)
     const endpoint = this.#facts.name.endpointId
     for (const { view, error } of failed) {
       const fields = { segment: this.#facts.id, endpoint, view: view.name, version: view.version, reason: firstLine(error) }
@@ -236,7 +236,7 @@ export class Conversion implements Work<BuiltArtifacts> {
   async #examine(error: unknown, tookMs: number, signal: AbortSignal): Promise<Outcome> {
     const { segment } = this.#run
     this.#mayBeReplaced ||= error instanceof SegmentError
-    const probe = () => this.#options.conversions.probe(signal)
+    const probe = () => this.#options.runner.probe(signal)
     if (!(error instanceof RequiredViewFailed))
       return examineSegment(error, { ...this.#options, segment, id: this.#facts.id, probe })
     const outcome = await examine(error, probe)

@@ -24,7 +24,7 @@ import { Endpoints } from '../segments/endpoints.ts'
 import { deliveryLimits } from '../segments/limits.ts'
 import { ParkedSegments } from '../segments/parked-segments.ts'
 import { ConfigurationCheck } from './configuration-check.ts'
-import { Conversions } from './conversions.ts'
+import { ConversionRunner } from './conversion-runner.ts'
 import { Converter } from './converter.ts'
 import { conversionLimits } from './limits.ts'
 import type { Failure } from './worker/protocol.ts'
@@ -84,7 +84,7 @@ function aConverter(listed: readonly SnapshotEndpoint[], slots = 4) {
   const pool = new ScriptedConversions()
   const converter = new Converter({
     ...{ nodeId: newId(), memoryBytes: 64 * MiB, builds, endpoints, segments, clock, logger },
-    conversions: new Conversions({ ...system, pool, segments: source, scratch, clock }),
+    runner: new ConversionRunner({ ...system, pool, segments: source, scratch, clock }),
     parked: new ParkedSegments({ directory: join(scratch, 'parked'), files: systemFiles, clock }),
     configuration: new ConfigurationCheck({ ...system, isCurrent: async () => true, endpoints, clock, logger }),
     warnings: new ThrottledWarnings({ clock, logger, intervalMs: 60_000 }),

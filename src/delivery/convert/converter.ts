@@ -27,10 +27,10 @@ export class Converter {
 
   /** Throws DeliveryEnded or the signal's reason. */
   readFacts(run: DeliveryRun): Promise<SegmentFacts> {
-    const { nodeId, endpoints, builds, conversions } = this.#options
+    const { nodeId, endpoints, builds, runner } = this.#options
     const { segment, signal } = run
     const id = commitId(nodeId, segment.incarnation, segment.seq)
-    const probe = () => builds.run(ownerOf(run, endpoints), { signal }, (signal) => conversions.probe(signal))
+    const probe = () => builds.run(ownerOf(run, endpoints), { signal }, (signal) => runner.probe(signal))
     let updated = endpoints.nextUpdate()
     return repeatAttempts({
       attempt: async () => {

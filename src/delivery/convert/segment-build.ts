@@ -12,7 +12,7 @@ import { viewsTimeoutMs } from '#records/limits.ts'
 import type { SegmentFiles } from './build/build.ts'
 import type { FindKeys, WindowedView } from './build/build-views.ts'
 import { RequiredViewFailed } from './build/failures.ts'
-import type { Build, Conversions } from './conversions.ts'
+import type { Build, ConversionRunner } from './conversion-runner.ts'
 import type { ExpensiveViews } from './expensive-views.ts'
 import { filesIn, keysIn, viewAt } from './reply.ts'
 import { GroupQueue, groupsOf } from './view-groups.ts'
@@ -51,15 +51,15 @@ export type LentSlots = {
 }
 
 export class SegmentBuild {
-  readonly #conversions: Conversions
+  readonly #runner: ConversionRunner
   readonly #expensive: ExpensiveViews
   readonly #request: BuildRequest
   readonly #groups: readonly (readonly WindowedView[])[]
   /** One for each group, once its directory is there. */
   readonly #builds: Build[] = []
 
-  constructor(conversions: Conversions, expensive: ExpensiveViews, request: BuildRequest, slots: number) {
-    this.#conversions = conversions
+  constructor(runner: ConversionRunner, expensive: ExpensiveViews, request: BuildRequest, slots: number) {
+    this.#runner = runner
     this.#expensive = expensive
     this.#request = request
     this.#groups = groupsOf(request.views, { bytes: request.bytes, slots })
@@ -76,7 +76,7 @@ export class SegmentBuild {
   async attempt({ count, lend }: LentSlots, signal: AbortSignal): Promise<BuiltArtifacts | undefined> {
     for (const views of this.#groups.slice(this.#builds.length)) this.#builds.push(await this.#begin(views))
     const left = this.#builds.filter(({ built }) => built === undefined)
-    const queue = new GroupQueue(left, this.#conversions.run.bind(this.#conversions))
+    const queue = new GroupQueue(left, this.#runner.run.bind(this.#runner))
     const failed = new AbortController()
     const either = AbortSignal.any([signal, failed.signal])
     const helpers = Array.from({ length: Math.min(count, left.length - 1) }, () =>
@@ -105,11 +105,11 @@ export class SegmentBuild {
     const { segment, bytes, memoryBytes, findKeys } = this.#request
     // One group has the files of the records.
     const outputFormats: readonly OutputFormat[] = this.#builds.length === 0 ? this.#request.outputFormats : ['parquet_views']
-    const viewTimeoutMs = this.#conversions.viewTimeoutMs(bytes)
+    const viewTimeoutMs = this.#runner.viewTimeoutMs(bytes)
     const last = this.#expensive.among(views)
     return {
-      directory: await this.#conversions.createDirectory(),
-      inputs: this.#conversions.filesOf(segment),
+      directory: await this.#runner.createDirectory(),
+      inputs: this.#runner.filesOf(segment),
       findKeys,
       views,
       progress: new ViewProgress({

@@ -8,7 +8,7 @@ import { MiB } from '#lib/bytes.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import type { BoundView } from '#model/snapshot.ts'
 import { failedCounts } from '#model/view-metrics.ts'
-import type { Build, Conversions } from './conversions.ts'
+import type { Build, ConversionRunner } from './conversion-runner.ts'
 import { conversionLimits } from './limits.ts'
 import { filesIn } from './reply.ts'
 import type { BuildRequest } from './segment-build.ts'
@@ -24,17 +24,17 @@ export type ShadowRequest = Omit<BuildRequest, 'views' | 'outputFormats'> & {
 
 /** Returns the outcomes of the shadows that ran. */
 export async function buildShadows(
-  conversions: Conversions,
+  runner: ConversionRunner,
   rests: ShadowRests,
   request: ShadowRequest,
   signal: AbortSignal,
 ): Promise<readonly ViewOutcome[]> {
   const shadows = request.shadows.filter((shadow) => !rests.skips(shadow))
   if (shadows.length === 0) return []
-  const directory = await conversions.createDirectory()
-  const build = beginShadows(conversions, { ...request, shadows }, directory)
+  const directory = await runner.createDirectory()
+  const build = beginShadows(runner, { ...request, shadows }, directory)
   try {
-    await conversions.run(build, signal)
+    await runner.run(build, signal)
     const outcomes = build.built?.views ?? shadows.map((shadow) => tooExpensive(shadow, request))
     for (const { view_id, failed } of outcomes) {
       const shadow = shadows.find((each) => each.view_id === view_id)
@@ -53,7 +53,7 @@ export async function buildShadows(
 }
 
 function beginShadows(
-  conversions: Conversions,
+  runner: ConversionRunner,
   { segment, bytes, memoryBytes, shadows }: ShadowRequest,
   directory: Build['directory'],
 ): Build {
@@ -61,7 +61,7 @@ function beginShadows(
   const viewTimeoutMs = shadowTimeoutMs + (bytes / MiB) * shadowTimeoutMsPerMiB
   return {
     directory,
-    inputs: conversions.filesOf(segment),
+    inputs: runner.filesOf(segment),
     views: shadows,
     progress: new ViewProgress({ views: shadows, isApart: false, viewTimeoutMs, viewsTimeoutMs: viewTimeoutMs }),
     taskOf: ({ source, directory: inside }, plan) => ({

@@ -8,7 +8,7 @@ import type { KeysOfCommit } from '#records/read-keys.ts'
 import type { UnitFiles } from './build/build-unit.ts'
 import type { BuiltFile } from './build/built-file.ts'
 import { UnitViewFailed } from './build/failures.ts'
-import type { Build, Conversions } from './conversions.ts'
+import type { Build, ConversionRunner } from './conversion-runner.ts'
 import { examine } from './examination.ts'
 import { unitTolerance } from './policy.ts'
 import { repeatAttempts } from './repeat-attempts.ts'
@@ -38,11 +38,11 @@ export type MergeConversion = Pick<UnitBuild, 'directory' | 'signal'> & {
 }
 
 /** Builds the files of a unit. Throws UnitViewFailed, SegmentError, a transient error, or the signal's reason. */
-export async function convertUnit(conversions: Conversions, options: UnitConversion): Promise<UnitFiles> {
+export async function convertUnit(runner: ConversionRunner, options: UnitConversion): Promise<UnitFiles> {
   const { unit, sourcePath, directory, memoryBytes, signal } = options
   // The source is compressed, so its size does not tell how long its records take.
   const viewTimeoutMs = buildLimits.viewTimeoutMsMax
-  const { built, files } = await build(conversions, {
+  const { built, files } = await build(runner, {
     ...{ inputs: [sourcePath], directory, viewTimeoutMs, signal },
     taskOf: ({ directory, inside }, plan) => {
       return { kind: 'unit', unit, memoryBytes, viewTimeoutMs, sourcePath: inside(sourcePath), directory, plan }
@@ -57,9 +57,9 @@ export async function convertUnit(conversions: Conversions, options: UnitConvers
 }
 
 /** Merges files into one. Throws a transient error, the signal's reason, or why they cannot be merged. */
-export async function mergeFiles(conversions: Conversions, options: MergeConversion): Promise<BuiltFile> {
+export async function mergeFiles(runner: ConversionRunner, options: MergeConversion): Promise<BuiltFile> {
   const { sources, kind, directory, memoryBytes, signal } = options
-  const { files } = await build(conversions, {
+  const { files } = await build(runner, {
     ...{ inputs: sources.map(({ path }) => path), directory, viewTimeoutMs: buildLimits.viewTimeoutMsMin, signal },
     taskOf: ({ directory, inside }) => {
       const insideSources = sources.map(({ path, rows }) => ({ path: inside(path), rows }))
@@ -78,10 +78,10 @@ export type KeysConversion = Pick<UnitBuild, 'directory' | 'signal'> & {
 }
 
 /** Returns the files of keys by the commits that they are of. Throws a transient error, the signal's reason, or why the files cannot be read. */
-export async function readKeysOf(conversions: Conversions, options: KeysConversion): Promise<ReadonlyMap<string, string>> {
+export async function readKeysOf(runner: ConversionRunner, options: KeysConversion): Promise<ReadonlyMap<string, string>> {
   const { definition, commits, directory, memoryBytes, signal } = options
   const inputs = [...new Set(commits.flatMap(({ files }) => files.map(({ path }) => path)))]
-  const { built, directory: written } = await build(conversions, {
+  const { built, directory: written } = await build(runner, {
     ...{ inputs, directory, viewTimeoutMs: buildLimits.viewTimeoutMsMax, signal },
     taskOf: ({ directory, inside }) => {
       const insideCommits = commits.map(({ id, files }) => ({
@@ -96,7 +96,7 @@ export async function readKeysOf(conversions: Conversions, options: KeysConversi
 
 type Result = { readonly built: Built; readonly files: readonly BuiltFile[]; readonly directory: string }
 
-function build(conversions: Conversions, options: UnitBuild): Promise<Result> {
+function build(runner: ConversionRunner, options: UnitBuild): Promise<Result> {
   const { directory: parent, viewTimeoutMs, signal, onBlame = () => undefined } = options
   let build: Build | undefined
   const discard = async () => {
@@ -109,19 +109,19 @@ function build(conversions: Conversions, options: UnitBuild): Promise<Result> {
       try {
         build ??= {
           ...{ inputs: options.inputs, taskOf: options.taskOf, onBlame, views: [] },
-          directory: await conversions.createDirectory(parent),
+          directory: await runner.createDirectory(parent),
           progress: new ViewProgress({
             ...{ views: [], isApart: true, viewTimeoutMs, viewsTimeoutMs: viewsTimeoutMs(0, 1, viewTimeoutMs) },
           }),
         }
-        await conversions.run(build, signal)
+        await runner.run(build, signal)
         const { built, directory } = build
         if (built === undefined) return { kind: 'unfinished' }
         build = undefined
         return { kind: 'done', result: { built, files: filesIn(directory.path, built), directory: directory.path } }
       } catch (error) {
         signal.throwIfAborted()
-        const outcome = await examine(error, () => conversions.probe(signal))
+        const outcome = await examine(error, () => runner.probe(signal))
         signal.throwIfAborted()
         return outcome
       }

@@ -13,7 +13,7 @@ import { aBoundView } from '../../../test/support/delivery-node.ts'
 import { ScriptedConversions } from '../../../test/support/scripted-conversions.ts'
 import { runs } from '../../../test/support/thorough.ts'
 import { until } from '../../../test/support/until.ts'
-import { Conversions } from './conversions.ts'
+import { ConversionRunner } from './conversion-runner.ts'
 import { ExpensiveViews } from './expensive-views.ts'
 import { conversionLimits } from './limits.ts'
 import { type BuiltArtifacts, SegmentBuild } from './segment-build.ts'
@@ -90,8 +90,8 @@ class Builds {
     const views = groups.flatMap((group) => ['a', 'b', 'c', 'd'].map((view) => aBoundView({ name: `${group}${view}` })))
     const segment = { logName: 'log', incarnation: 'abcdefghij', seq: 0 }
     const request = { segment, bytes: GiB, outputFormats: ['parquet_views'] as const, views, memoryBytes: MiB }
-    const conversions = new Conversions({ ...system, pool: this.pool, segments: source, scratch })
-    const build = new SegmentBuild(conversions, new ExpensiveViews(), request, this.slots.capacity)
+    const runner = new ConversionRunner({ ...system, pool: this.pool, segments: source, scratch })
+    const build = new SegmentBuild(runner, new ExpensiveViews(), request, this.slots.capacity)
     const { signal } = this.stop
     try {
       return must(await this.slots.run(owner, { signal }, (signal) => build.attempt(lent, signal)), 'all groups')

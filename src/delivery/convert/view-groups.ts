@@ -1,7 +1,7 @@
 /**
  * Divides the views of a large segment into groups that are built in several processes at once.
  *
- * Owns: the groups, and who builds which. Does not own: how a group is built (conversions.ts), who gets slots (fair-slots.ts).
+ * Owns: the groups, and who builds which. Does not own: how a group is built (conversion-runner.ts), who gets slots (fair-slots.ts).
  * Law: a conversion waits for no slot but its own: it builds every group that nobody else is building.
  */
 import { settlesBefore } from '#lib/settles-before.ts'

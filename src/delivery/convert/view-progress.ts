@@ -2,7 +2,7 @@
  * Progress of a build that runs in one process after the other: which views are settled, how much time is left, and which view is to blame if a
  * process is killed or dies.
  *
- * Owns: the time limit of each step and of all steps, and the blame. Does not own: the processes (conversions.ts), what follows (policy.ts).
+ * Owns: the time limit of each step and of all steps, and the blame. Does not own: the processes (conversion-runner.ts), what follows (policy.ts).
  * Law: a view is to blame only if the process worked on that view alone: at its time limit, or if it died twice. Then the view fails, and the
  * rest is built without it. A process that is killed from outside, as by the kernel for memory, proves nothing. A build ends: once its views
  * have used their time together, those that are left fail. Work on a view that is settled is not repeated.

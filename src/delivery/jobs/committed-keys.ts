@@ -19,7 +19,7 @@ import type { ObjectStores } from '#objects/object-store.ts'
 import { sessionName } from '#objects/session-name.ts'
 import { isReadDenied } from '#objects/store-error.ts'
 import type { KeysOfCommit } from '#records/read-keys.ts'
-import type { Conversions } from '../convert/conversions.ts'
+import type { ConversionRunner } from '../convert/conversion-runner.ts'
 import { readKeysOf } from '../convert/unit-conversions.ts'
 import type { Endpoints } from '../segments/endpoints.ts'
 import { type CommittedKeys, type KeysRequest, KeysUnreadable, type WindowView } from '../windows/key-windows.ts'
@@ -31,7 +31,7 @@ export type DeliveredKeysOptions = {
   readonly outbox: Pick<Outbox, 'has' | 'hasAnyOf'>
   readonly endpoints: Endpoints
   readonly stores: ObjectStores
-  readonly conversions: Conversions
+  readonly runner: ConversionRunner
   readonly builds: FairSlots
   readonly memoryBytes: number
   readonly scratch: string
@@ -117,7 +117,7 @@ export class DeliveredKeys implements CommittedKeys {
 
   /** Returns the number of files that are gone. */
   async #readBatch(batch: readonly Found[], { endpointId, view, add, signal }: KeysRequest, directory: string): Promise<number> {
-    const { conversions, builds, endpoints, memoryBytes } = this.#options
+    const { runner, builds, endpoints, memoryBytes } = this.#options
     const downloaded = new Map<string, string | undefined>()
     const commits: KeysOfCommit[] = []
     let missing = 0
@@ -137,7 +137,7 @@ export class DeliveredKeys implements CommittedKeys {
     const { account_id = endpointId, account_weight = 1 } = endpoints.find(endpointId) ?? {}
     const owner = { tenant: account_id, member: endpointId, weight: account_weight }
     const keys = await builds.run(owner, { signal }, (signal) =>
-      readKeysOf(conversions, { commits, definition: view.definition, directory, memoryBytes, signal }),
+      readKeysOf(runner, { commits, definition: view.definition, directory, memoryBytes, signal }),
     )
     for (const { commit, atMs } of batch) {
       const path = keys.get(commit.id)

@@ -140,11 +140,11 @@ function merge(
   { unit, kind, signal }: Merging,
   sources: readonly Downloaded[],
   directory: string,
-  { memoryBytes, builds, conversions }: UnitRunOptions,
+  { memoryBytes, builds, runner }: UnitRunOptions,
 ): Promise<BuiltFile> {
   const owner = { tenant: unit.account_id, member: unit.compaction.endpoint_id, weight: 1 }
   return builds.run(owner, { priority: 'low', signal }, (signal) =>
-    mergeFiles(conversions, { sources, kind, directory, memoryBytes, signal }),
+    mergeFiles(runner, { sources, kind, directory, memoryBytes, signal }),
   )
 }
 

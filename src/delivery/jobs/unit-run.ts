@@ -20,7 +20,7 @@ import { sessionName } from '#objects/session-name.ts'
 import type { UnitFiles } from '../convert/build/build-unit.ts'
 import { TransientError } from '../convert/build/transient-error.ts'
 import { markerKindOf, segmentOf } from '../convert/build/unit-names.ts'
-import type { Conversions } from '../convert/conversions.ts'
+import type { ConversionRunner } from '../convert/conversion-runner.ts'
 import { convertUnit } from '../convert/unit-conversions.ts'
 import type { Bucket } from '../publish/bucket.ts'
 import type { ConditionalPutsOf } from '../publish/conditional-puts.ts'
@@ -34,7 +34,7 @@ export type UnitRunOptions = UnitScratch & {
   readonly memoryBytes: number
   /** Shared with live delivery. */
   readonly builds: FairSlots
-  readonly conversions: Conversions
+  readonly runner: ConversionRunner
   readonly stores: ObjectStores
   readonly clock: Clock
 }
@@ -93,12 +93,12 @@ function build(
   unit: Unit,
   directory: string,
   sourcePath: string,
-  { memoryBytes, builds, conversions }: UnitRunOptions,
+  { memoryBytes, builds, runner }: UnitRunOptions,
   signal: AbortSignal,
 ): Promise<UnitFiles> {
   const owner = { tenant: unit.account_id, member: unit.commit.endpoint_id, weight: 1 }
   return builds.run(owner, { priority: 'low', signal }, (signal) =>
-    convertUnit(conversions, { unit, sourcePath, directory, memoryBytes, signal }),
+    convertUnit(runner, { unit, sourcePath, directory, memoryBytes, signal }),
   )
 }
 

@@ -23,7 +23,7 @@ import { ViewProgress } from './view-progress.ts'
 import type { ConvertReply, ConvertTask, KeyAnswer } from './worker/protocol.ts'
 import { WorkerAccess } from './worker-access.ts'
 
-export type ConversionsOptions = {
+export type ConversionRunnerOptions = {
   readonly pool: ConversionPool
   readonly segments: Pick<SegmentSource, 'location' | 'filesOf'>
   /** Files are written to new directories under it. */
@@ -65,11 +65,11 @@ class NodeCannotConvert extends TransientError {
 /** DuckDB needs this much for one record. */
 const probeBytes = 64 * MiB
 
-export class Conversions {
-  readonly #options: ConversionsOptions
+export class ConversionRunner {
+  readonly #options: ConversionRunnerOptions
   readonly #access: WorkerAccess
 
-  constructor(options: ConversionsOptions) {
+  constructor(options: ConversionRunnerOptions) {
     this.#options = options
     this.#access = options.access ?? new WorkerAccess({ directory: options.scratch, user: undefined })
   }

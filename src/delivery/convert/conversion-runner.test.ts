@@ -22,7 +22,7 @@ import { until } from '../../../test/support/until.ts'
 import { ConversionCrashed, RequiredViewFailed } from './build/failures.ts'
 import { isTransient } from './build/transient-error.ts'
 import { type ConversionPool, createConversionPool } from './conversion-pool.ts'
-import { Conversions } from './conversions.ts'
+import { ConversionRunner } from './conversion-runner.ts'
 import { ExpensiveViews } from './expensive-views.ts'
 import { type BuildRequest, type BuiltArtifacts, SegmentBuild } from './segment-build.ts'
 import { mergeFiles } from './unit-conversions.ts'
@@ -80,15 +80,23 @@ async function seal(records = '{"n":1}\n{"n":2}'): Promise<BuildRequest['segment
 }
 
 const source = () => new LocalSegmentSource({ ...system, directory: wal })
-const conversions = () =>
-  new Conversions({ ...system, pool, segments: source(), scratch, viewTimeoutMs: () => limitMs, killAfterMs: 0, clock: manual })
+const runner = () =>
+  new ConversionRunner({
+    ...system,
+    pool,
+    segments: source(),
+    scratch,
+    viewTimeoutMs: () => limitMs,
+    killAfterMs: 0,
+    clock: manual,
+  })
 
 /** Attempts a build until it is finished. */
 async function convert(
   views: readonly BoundView[],
   { signal = never, ...options }: Partial<BuildRequest> & { readonly signal?: AbortSignal } = {},
   expensive = new ExpensiveViews(),
-  by = conversions(),
+  by = runner(),
 ): Promise<BuiltArtifacts> {
   steps.length = limits.length = 0
   const { bytes, ...segment } = options.segment === undefined ? await seal() : { bytes: 0, ...options.segment }
@@ -256,7 +264,7 @@ test('a merge fails if its process dies twice, not if it dies once or is killed 
     const made = await mkdtemp(join(directory, 'merged-'))
     const sources = [{ path, rows: 1 }]
     const kind = { type: 'view', name, version: 1 } as const
-    return mergeFiles(conversions(), { sources, kind, directory: made, memoryBytes: 256 * MiB, signal: never })
+    return mergeFiles(runner(), { sources, kind, directory: made, memoryBytes: 256 * MiB, signal: never })
   }
   expect(await merge('fragile')).toMatchObject({ rows: 1 })
   await expect(merge('poison')).rejects.toThrow(ConversionCrashed)
@@ -291,18 +299,18 @@ test('errors of a process keep their meaning', async () => {
 })
 
 test('a node that cannot convert says so', async () => {
-  const conversions = new Conversions({ ...system, pool, segments: source(), scratch })
-  await conversions.probe(new AbortController().signal)
+  const runner = new ConversionRunner({ ...system, pool, segments: source(), scratch })
+  await runner.probe(new AbortController().signal)
   expect(await readdir(scratch)).toEqual([])
   await rm(scratch, { recursive: true })
   await writeFile(scratch, 'not a directory')
-  const failure = await conversions.probe(new AbortController().signal).catch((error: unknown) => error)
+  const failure = await runner.probe(new AbortController().signal).catch((error: unknown) => error)
   expect(failure).toSatisfy(isTransient)
 })
 
 test('a process that cannot start is the fault of the node', async () => {
   const broken = createConversionPool({ clock, commandLine: () => ['/bin/sh', '-c', 'exit 126'] })
-  const failure = await new Conversions({ ...system, pool: broken, segments: source(), scratch })
+  const failure = await new ConversionRunner({ ...system, pool: broken, segments: source(), scratch })
     .probe(new AbortController().signal)
     .catch((error: unknown) => error)
   expect(failure).toMatchObject({ cause: { message: 'the conversion process ended with code 126' } })
@@ -315,7 +323,7 @@ test('a file that is larger than a process may write is the fault of the segment
   const commandLine = sandbox.confine({ memoryBytes: 512 * MiB, fileBytes: KiB })
   const confined = createConversionPool({ clock, commandLine })
   const { bytes, ...segment } = await seal()
-  const by = new Conversions({ ...system, pool: confined, segments: source(), scratch })
+  const by = new ConversionRunner({ ...system, pool: confined, segments: source(), scratch })
   const failure = await convert([], { segment, bytes, outputFormats: ['parquet'] }, new ExpensiveViews(), by).catch(
     (error: unknown) => error,
   )
