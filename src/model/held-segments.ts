@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { safeSum } from '#lib/safe-sum.ts'
 import { ReportedCount } from './reported-count.ts'
 import { SegmentSeq } from './segment-seq.ts'
 
@@ -43,8 +44,8 @@ export function joinTwo<Held extends HeldSegments>(one: Held, next: Held): Held 
   return {
     ...one,
     last_seq: Math.max(one.last_seq, next.last_seq),
-    segments: one.segments + next.segments,
-    records: one.records === null || next.records === null ? null : one.records + next.records,
-    bytes: one.bytes + next.bytes,
+    segments: safeSum([one.segments, next.segments]),
+    records: one.records === null || next.records === null ? null : safeSum([one.records, next.records]),
+    bytes: safeSum([one.bytes, next.bytes]),
   }
 }

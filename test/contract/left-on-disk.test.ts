@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { newId } from '#model/id.ts'
+import { reportedCountMax } from '#model/limits.ts'
 import { clientOf, operatorToken, useControl } from '../support/control.ts'
 import { aLag } from '../support/lags.ts'
 import { readMarkers } from '../support/read-markers.ts'
@@ -224,6 +225,27 @@ describe('a removed machine', () => {
     await node.join()
     await commit(5, 6, 7, 8, 9)
     expect(await losses()).toMatchObject([{ state: 'recovered', recovered: { segments: 10, records: 100 } }])
+  })
+
+  test('that names more than any disk has breaks no list and no status', async () => {
+    const { account, endpoint, node, left, losses, reasons, commit, remove, report } = await inhabited()
+    await node.snapshot()
+    const most = { records: reportedCountMax, bytes: reportedCountMax }
+    const held = Array.from({ length: 50 }, (_, seq) => ({ ...aHeld(seq * 2, 0), ...most }))
+    const lag = aLag(endpoint.id, { undelivered_segments: 50, undelivered_bytes: reportedCountMax, held, last_seq: 98 })
+    await node.heartbeat({}, { lag: [lag] })
+    await remove()
+    const records = Number.MAX_SAFE_INTEGER
+    expect(await losses()).toMatchObject([{ segments: 50, records, bytes: reportedCountMax }])
+    const more = Array.from({ length: 3_000 }, (_, at) => ({ ...left(100 + at * 2, 0), ...most }))
+    expect(await report(more)).toMatchObject({ status: 200 })
+    const [loss] = await losses()
+    expect(loss).toMatchObject({ segments: 3_050, records, bytes: Number.MAX_SAFE_INTEGER })
+    expect(await reasons()).toContain(loss.id)
+    await node.join()
+    await commit(0, 100)
+    expect(await losses()).toMatchObject([{ id: loss.id, state: 'open' }])
+    expect(await account.post(`/v1/losses/${loss.id}/confirm`)).toMatchObject({ status: 200 })
   })
 
   test('does not repeat a loss that was confirmed, unless it has more', async () => {

@@ -5,6 +5,7 @@
  * Law: losses of different machines are different rows, also if their seqs are the same. A report only adds: what a later one lacks may have been
  * moved away by hand, or be lost with a part of the disk, and is not delivered by that.
  */
+import { safeSum } from '#lib/safe-sum.ts'
 import { newId } from '#model/id.ts'
 import type { LossCause } from '#model/loss.ts'
 import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
@@ -105,7 +106,7 @@ function newRow(whose: LossOwner & Machine, held: Held, now: number): LossRow {
   const times = { recorded_at: now, recovered_at: null, confirmed_at: null, confirmed_by: null }
   const { runs, segments_unknown, records_unknown, bytes } = held
   const missing = sumMissing(runs)
-  const segments = missing.segments + segments_unknown
+  const segments = safeSum([missing.segments, segments_unknown])
   return {
     ...{ id: newId(), ...whose, cause: held.cause, reported_at: held.reported_at, ...recovered, ...times },
     ...{ searched_at: null, search_problem: null },
@@ -131,16 +132,16 @@ function changeOf(
   const printed = printLossRuns(runs)
   if (held.isExact && !isMore && held.cause === row.cause && printed === row.runs) return undefined
   const recovered = row.segments - row.segments_missing
-  const segments_missing = is.segments + segments_unknown
+  const segments_missing = safeSum([is.segments, segments_unknown])
   // More may be in the bucket than when it was searched.
   const search = isMore || !held.isExact ? { searched_at: null } : {}
   const set = {
     ...{ cause: held.cause, reported_at: held.reported_at, ...search, ...(held.isExact ? {} : { recorded_at: now }) },
     ...(isMore ? { confirmed_at: null, confirmed_by: null } : {}),
-    ...{ segments: recovered + segments_missing, segments_missing, segments_unknown },
+    ...{ segments: safeSum([recovered, segments_missing]), segments_missing, segments_unknown },
     ...{ runs: printed, ...widest(row, boundsOf(runs)) },
     records: sumOf(sumOf(is.records, row.records_recovered), unknownRecords(row, was, held)),
-    bytes: Math.max(row.bytes, row.bytes_recovered + is.bytes),
+    bytes: Math.max(row.bytes, safeSum([row.bytes_recovered, is.bytes])),
   }
   return { set, isMore }
 }
@@ -154,7 +155,7 @@ function unknownRecords(row: LossRow, was: MissingTotals, { records_unknown }: H
 
 /** Null if one of them is not known. */
 function sumOf(one: number | null, other: number | null): number | null {
-  return one === null || other === null ? null : one + other
+  return one === null || other === null ? null : safeSum([one, other])
 }
 
 type Bounds = Pick<LossRow, 'first_seq' | 'last_seq'>

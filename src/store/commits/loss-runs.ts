@@ -5,6 +5,7 @@
  * neither does a commit of a shorter copy. A run of several segments compares their sum. One with fewer segments than seqs has commits of others
  * between them, so their records do not count.
  */
+import { safeSum } from '#lib/safe-sum.ts'
 import { type HeldSegments, joinHeld, joinTwo } from '#model/held-segments.ts'
 import { countSeqs, type SeqRuns, subtractRuns, uniteRuns } from './seq-runs.ts'
 
@@ -29,8 +30,8 @@ export function printLossRuns(runs: readonly LossRun[]): string {
   const join = (one: LossRun, next: LossRun): LossRun => ({
     ...joinTwo(one, next),
     done: uniteRuns(one.done, next.done),
-    records_done: one.records_done + next.records_done,
-    bytes_done: one.bytes_done + next.bytes_done,
+    records_done: safeSum([one.records_done, next.records_done]),
+    bytes_done: safeSum([one.bytes_done, next.bytes_done]),
   })
   return JSON.stringify(joinHeld(runs, runsMax, join))
 }
@@ -112,9 +113,9 @@ export function sumMissing(runs: readonly LossRun[]): MissingTotals {
   let records: number | null = 0
   for (const run of runs) {
     // One whose commits have fewer records is missing, too.
-    segments += Math.max(1, Math.min(run.segments, run.last_seq - run.first_seq + 1 - countSeqs(run.done)))
-    bytes += run.bytes - run.bytes_done
-    records = records === null || run.records === null ? null : records + run.records - run.records_done
+    segments = safeSum([segments, Math.max(1, Math.min(run.segments, run.last_seq - run.first_seq + 1 - countSeqs(run.done)))])
+    bytes = safeSum([bytes, run.bytes - run.bytes_done])
+    records = records === null || run.records === null ? null : safeSum([records, run.records - run.records_done])
   }
   return { segments, records, bytes }
 }

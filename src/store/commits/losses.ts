@@ -9,6 +9,7 @@
  */
 import { sql } from 'kysely'
 import { AppError } from '#errors.ts'
+import { safeSum } from '#lib/safe-sum.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { HeldSegments } from '#model/held-segments.ts'
 import { type Loss, LossCause, type LossesQuery, type LossState } from '#model/loss.ts'
@@ -67,7 +68,7 @@ async function heldBy(
   const uncounted = isUnlisted({ ...log, held }) ? 1 : Math.max(0, segments - countHeld(known ?? []))
   const segments_unknown = quarantined + uncounted
   if (runs.length === 0 && segments_unknown === 0) return undefined
-  const delivered = (known ?? []).reduce((sum, { bytes }) => sum + bytes, 0) - sumMissing(runs).bytes
+  const delivered = safeSum((known ?? []).map((each) => each.bytes)) - sumMissing(runs).bytes
   return {
     ...{ runs, segments_unknown, bytes: Math.max(0, log.undelivered_bytes - delivered) },
     // Reports do not count the records in quarantine.
@@ -81,7 +82,7 @@ function isUnlisted({ held, records }: Pick<HeldLog, 'held' | 'records'>): boole
 }
 
 function countHeld(held: readonly HeldSegments[]): number {
-  return held.reduce((sum, { segments }) => sum + segments, 0)
+  return safeSum(held.map(({ segments }) => segments))
 }
 
 /** Returns the segments that the node reported to hold; undefined if it does not say which. One of an earlier release says the first and the last. */
@@ -137,11 +138,11 @@ export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): P
     const runs = addCommits(before, [commit])
     const [was, is] = [sumMissing(before), sumMissing(runs)]
     const records = was.records === null || is.records === null ? commit.records : was.records - is.records
-    const segments_missing = is.segments + loss.segments_unknown
+    const segments_missing = safeSum([is.segments, loss.segments_unknown])
     const change = {
       ...{ runs: printLossRuns(runs), segments_missing },
-      records_recovered: safeSum(loss.records_recovered, records),
-      bytes_recovered: safeSum(loss.bytes_recovered, was.bytes - is.bytes),
+      records_recovered: safeSum([loss.records_recovered, records]),
+      bytes_recovered: safeSum([loss.bytes_recovered, was.bytes - is.bytes]),
       recovered_at: segments_missing === 0 ? now : null,
     }
     await db.updateTable('losses').set(change).where('id', '=', loss.id).execute()
@@ -366,8 +367,4 @@ function recoveredOf({ segments, segments_missing, records, bytes, records_recov
     records: Math.min(records_recovered, records ?? Number.MAX_SAFE_INTEGER),
     bytes: Math.min(bytes_recovered, bytes),
   }
-}
-
-function safeSum(one: number, other: number): number {
-  return Math.min(Number.MAX_SAFE_INTEGER, one + other)
 }
