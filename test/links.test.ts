@@ -120,7 +120,7 @@ test('a law that is cited by number is in docs/laws.md', () => {
 
 test('sentences have at most 25 words, lines at most 120 characters', () => {
   const generated = ['docs/cli.md', 'docs/benchmarks.md']
-  const places = filesOf('README.md', 'CONTRIBUTING.md', 'docs/*.md')
+  const places = filesOf('README.md', 'CONTRIBUTING.md', 'console/README.md', 'docs/*.md')
     .filter((page) => !generated.includes(page))
     .flatMap((page) => {
       const text = read(page)
