@@ -7,7 +7,7 @@ import { type ChangeTx, inNewEpoch } from '#store/cluster/epoch.ts'
 import { insertBinding } from '#store/endpoints/bindings.ts'
 import { insertDestination } from '#store/endpoints/destinations.ts'
 import { insertEndpoint } from '#store/endpoints/endpoints.ts'
-import { insertView, publishView } from '#store/endpoints/views.ts'
+import { insertVersion, insertView, publishView } from '#store/endpoints/views.ts'
 import { openSqlite } from '#store/engines/sqlite.ts'
 import { migrate } from '#store/migrations/migrate.ts'
 import type { Database } from '#store/schema.ts'
@@ -51,6 +51,11 @@ export const bindings = endpointIds.flatMap((endpoint_id, at) =>
   })),
 )
 
+/** Version 2 of the view that writes files, bound nowhere: backfills and re-drives apply it. */
+export const laterVersions = bindings.flatMap(({ endpoint_id, view_id: earlier_id }, at) =>
+  earlier_id.endsWith('0'.repeat(8)) ? [{ endpoint_id, earlier_id, id: idOf('d', at, 0) }] : [],
+)
+
 function idOf(kind: string, at: number, index: number): string {
   return `${kind.repeat(8)}-0000-4000-a000-${String(at).padStart(4, '0')}${String(index).padStart(8, '0')}`
 }
@@ -85,6 +90,11 @@ async function furnish(store: Store): Promise<Store> {
     await inNewEpoch(store, (db) => insertEndpoint(db, accountId, { ...endpoint, ...settings, output_formats, ...kept }, startMs))
   }
   for (const binding of bindings) await inNewEpoch(store, (db) => attachView(db, binding))
+  for (const { earlier_id, id } of laterVersions)
+    await inNewEpoch(store, async (db) => {
+      await insertVersion(db, accountId, earlier_id, { id, created_by: 'somebody' }, undefined, startMs)
+      await publishView(db, accountId, id, startMs)
+    })
   const { id, hash, name = '', scopes } = aKey()
   const key = { id, hash, name, scopes, prefix: 'ing_live_aaaa', account_id: accountId, endpoint_ids: null, origins: null }
   await inNewEpoch(store, (db) => insertApiKey(db, key, startMs))

@@ -11,6 +11,7 @@ import { scrubService } from '#control/fleet/scrubs.ts'
 import { Snapshots } from '#control/fleet/snapshots.ts'
 import { DeliveredMetrics } from '#control/metrics/delivered-metrics.ts'
 import { DeliveryProcesses } from '#control/metrics/delivery-processes.ts'
+import { jobService } from '#control/resources/jobs.ts'
 import { receiptService } from '#control/resources/receipts.ts'
 import { createLossSearch } from '#control/upkeep/losses-in-buckets.ts'
 import { createCommitRecovery } from '#control/upkeep/lost-commits.ts'
@@ -45,6 +46,7 @@ export function composeServices(store: Store, clock: Clock, stores: ObjectStores
     }),
     commits: reportedCommits({ store, clock, delivered }),
     receipts: receiptService({ store }),
+    jobs: jobService({ store, clock }),
     leftOnDisks: leftOnDiskService({ store, clock, logger }),
     jobLeases: new JobLeases({ store, keyring, clock, logger, delivered }),
     scrubs: scrubService({ store, keptMs, clock }),

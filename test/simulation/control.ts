@@ -4,7 +4,8 @@ import type { NodeIdentity } from '#control/fleet/node-access.ts'
 import { AppError, errorTable } from '#errors.ts'
 import { isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
-import { type ArtifactFile, listKeys, type SegmentCommit } from '#model/commit.ts'
+import { isMarkerKind } from '#model/artifact.ts'
+import { type ArtifactFile, type ArtifactFiles, listKeys, type SegmentCommit } from '#model/commit.ts'
 import type { Principal } from '#model/principal.ts'
 import type { ReceiptOutcome } from '#model/receipt.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
@@ -14,12 +15,15 @@ import { detachBinding } from '#store/endpoints/bindings.ts'
 import { startCompaction } from '#store/jobs/compaction-jobs.ts'
 import type { Store } from '#store/store.ts'
 import type { Buckets } from './bucket.ts'
-import { accountId, bindings, openDatabase, type Settings } from './control-database.ts'
+import { accountId, bindings, laterVersions, openDatabase, type Settings } from './control-database.ts'
 import { type ControlServices, composeServices } from './control-services.ts'
-import { type Delays, type Kernel, Life } from './kernel.ts'
+import { type Delays, type Draw, type Kernel, Life } from './kernel.ts'
+import { wrongCounters } from './view-laws.ts'
 
 /** `cut`: the call does not arrive. `answer lost`: it does, and the caller learns nothing. */
 export type NetworkFault = 'cut' | 'answer lost'
+
+const principal: Principal = { account_id: accountId, key_id: 'somebody', scopes: [], endpoint_ids: null }
 
 export class SimulatedControl {
   /** By id, each as it was first reported. */
@@ -30,6 +34,8 @@ export class SimulatedControl {
   readonly cutOff = new Set<string>()
   readonly #store: Store
   readonly #buckets: Buckets
+  /** Ids of nodes that the database has. */
+  readonly #joined = new Set<string>()
   /** By machine. */
   readonly #secrets = new Map<string, string>()
   readonly #kernel: Kernel
@@ -129,7 +135,8 @@ export class SimulatedControl {
     const credential = printNodeCredential(nodeId, secret)
     const verify = async ({ access, join }: ControlServices): Promise<NodeIdentity> => {
       // A node joins at its first start.
-      if (this.#owner === undefined) await join(nodeId, secret)
+      if (this.#owner === undefined && !this.#joined.has(nodeId)) await join(nodeId, secret)
+      this.#joined.add(nodeId)
       return access.verify(credential)
     }
     type Act<T> = (services: ControlServices, node: NodeIdentity) => Promise<T>
@@ -207,6 +214,20 @@ export class SimulatedControl {
     )
   }
 
+  /** Applies a version of a view to what was delivered without it, or to dead letters of the version before. */
+  async startJob(draw: Draw): Promise<void> {
+    const { endpoint_id, earlier_id, id } = draw.pick(laterVersions)
+    const kind = draw.pick(['earlier', 'backfill', 'redrive'])
+    const { jobs } = await this.#services
+    const started =
+      kind === 'redrive'
+        ? jobs.redrive(principal, id, { endpoint_id, from_version: 1 })
+        : jobs.backfill(principal, kind === 'earlier' ? earlier_id : id, { endpoint_id })
+    await started.catch((error: unknown) => {
+      if (!(error instanceof AppError)) throw error
+    })
+  }
+
   /** Detaches the next view of an endpoint, if it has one. */
   async detach(): Promise<void> {
     const next = this.#attached.shift()
@@ -245,11 +266,43 @@ export class SimulatedControl {
     ]
   }
 
+  /** A backfill covers every segment that was sealed before it, also those that were delivered late. Returns what it left out. */
+  async findLeftOut(): Promise<readonly string[]> {
+    const { db } = this.#store
+    const left = await db
+      .selectFrom('jobs')
+      .innerJoin('commits', 'commits.endpoint_id', 'jobs.endpoint_id')
+      .leftJoin('commit_additions as additions', (join) =>
+        join.onRef('additions.commit_id', '=', 'commits.id').onRef('additions.view_id', '=', 'jobs.view_id'),
+      )
+      .select(['commits.id', 'jobs.view_id', 'commits.applied_views'])
+      .where('jobs.kind', '=', 'backfill')
+      .whereRef('commits.sealed_at', '<', 'jobs.created_at')
+      .where('additions.commit_id', 'is', null)
+      .execute()
+    return left.flatMap(({ id, view_id, applied_views }) =>
+      applied_views?.includes(String(view_id)) === true ? [] : [`a backfill of ${view_id} left out ${id}`],
+    )
+  }
+
+  /** Compares the counters of views with what the commits of the database say in their markers. */
+  async findWrongCounters(): Promise<readonly string[]> {
+    const { db } = this.#store
+    const commits = await db.selectFrom('commits').select('artifacts').execute()
+    const additions = await db.selectFrom('commit_additions').select('artifacts').execute()
+    const outcomes = [...commits, ...additions].flatMap((each) => {
+      const artifacts = Object.entries(JSON.parse(each.artifacts) as ArtifactFiles)
+      const [, marker] = artifacts.find(([kind]) => isMarkerKind(kind)) ?? []
+      const { endpoint_id, views } = JSON.parse(String(this.#buckets.objects.get(marker?.key ?? ''))) as SegmentCommit
+      return views.map((outcome) => ({ ...outcome, endpoint_id }))
+    })
+    return wrongCounters(await db.selectFrom('view_totals').selectAll().execute(), outcomes)
+  }
+
   /** Returns what the API says of a receipt of the node; undefined if it knows nothing of it. */
   async followReceipt(endpointId: string, seq: number): Promise<ReceiptOutcome | undefined> {
     const { receipts } = await this.#services
     const [commit] = this.commits.values()
-    const principal = { account_id: accountId } as Principal
     return await receipts.get(principal, endpointId, `${commit?.node_id}-${seq}`).catch((error: unknown) => {
       if (!(error instanceof AppError)) throw error
       return undefined

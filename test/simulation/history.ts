@@ -9,7 +9,7 @@ import { Disk } from './disk.ts'
 import { withDrawnBytes } from './drawn-bytes.ts'
 import { Faults } from './faults.ts'
 import { type Draw, Kernel } from './kernel.ts'
-import { checkLaws, findWrongCompactions, findWrongReceipts, type State } from './laws.ts'
+import { checkLaws, findUnlistedOfViews, findWrongCompactions, findWrongReceipts, type State } from './laws.ts'
 import { type NodeBounds, SimulatedNode } from './node.ts'
 import { Rot } from './rot.ts'
 
@@ -37,7 +37,8 @@ type World = {
   readonly killEveryMs: number
   readonly powerEveryMs: number
   readonly sendEveryMs: number
-  readonly compactEveryMs: number
+  /** How often compactions and other jobs begin. */
+  readonly jobEveryMs: number
   /** The share of requests and answers of clients that get lost. */
   readonly clientFaults: number
   readonly settings: Settings
@@ -62,7 +63,7 @@ function drawWorld(draw: Draw): World {
     killEveryMs: draw.pick([300, 2_000, 20_000]),
     powerEveryMs: draw.pick([500, 5_000, 50_000]),
     sendEveryMs: draw.pick([2, 20, 200]),
-    compactEveryMs: draw.pick([100, 1_000, 10_000]),
+    jobEveryMs: draw.pick([100, 1_000, 10_000]),
     clientFaults: share(),
     settings: {
       segmentBytes: draw.pick([300, 2_000, 20_000]),
@@ -134,8 +135,8 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
     mayLackRoom: () => world.bounds.idempotencyKeysMax < 1_000 || disk.rot.taken.size > 0,
   })
   faults.repeat(world.killEveryMs * 5, 'restart of control', () => control.restart())
-  faults.repeat(world.compactEveryMs, 'a view is detached', () => void control.detach())
-  const stopCompacting = scheduleCompactions(kernel, world, control)
+  faults.repeat(world.jobEveryMs, 'a view is detached', () => void control.detach())
+  const stopJobs = scheduleJobs(kernel, world, control)
   let adopter: SimulatedNode | undefined
   scheduleAdoption(setting, control, () => {
     const copy = newDisk('disk of the adopter', setting)
@@ -155,7 +156,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   faults.end()
   control.cutOff.clear()
   clients.end()
-  stopCompacting()
+  stopJobs()
   const broken = await findBrokenAtEnd({ kernel, clients, problems, state, machines: () => [node, adopter] })
   await control.close()
   return {
@@ -206,7 +207,10 @@ async function findBrokenAtEnd({ kernel, clients, problems, state, machines }: E
   const isOver = await untilOver(kernel, async () => problems.length > 0 || (await left()).length === 0)
   const ofEnd = async () => [
     ...findWrongCompactions(buckets, await control.listMergedFiles()),
+    ...findUnlistedOfViews(state()),
     ...(await findWrongReceipts(state())),
+    ...(await control.findWrongCounters()),
+    ...(await control.findLeftOut()),
   ]
   const leftOver = async () => [
     `left in the end: ${(await left()).join(', ')}`,
@@ -279,16 +283,21 @@ function scheduleJumps(name: string, { kernel, faults, world: { jumpEveryMs } }:
   return () => aheadMs
 }
 
-/** Asks for compactions. Returns a function that ends it. */
-function scheduleCompactions(kernel: Kernel, world: World, control: SimulatedControl): () => void {
-  const draw = kernel.draw('compactions')
+/** Asks for compactions and other jobs. Returns a function that ends it. */
+function scheduleJobs(kernel: Kernel, world: World, control: SimulatedControl): () => void {
   let isOver = false
-  const compact = () => {
-    if (isOver) return
-    kernel.after(draw.delay(world.compactEveryMs), 'compaction', compact)
-    void control.compact(draw.pick(endpointIds))
+  const repeat = (name: string, ask: (draw: Draw) => Promise<void>) => {
+    const draw = kernel.draw(name)
+    const wait = () =>
+      kernel.after(draw.delay(world.jobEveryMs), name, () => {
+        if (isOver) return
+        wait()
+        void ask(draw)
+      })
+    wait()
   }
-  kernel.after(draw.delay(world.compactEveryMs), 'compaction', compact)
+  repeat('compactions', (draw) => control.compact(draw.pick(endpointIds)))
+  repeat('jobs', (draw) => control.startJob(draw))
   return () => {
     isOver = true
   }

@@ -1,10 +1,12 @@
 /** Laws that hold in every history. */
 import { dataPaths } from '#config/data-paths.ts'
 import type { Receipt } from '#ingest/gate/receipt.ts'
+import type { ViewOutcome } from '#model/commit.ts'
 import { type Buckets, digest, isMarker } from './bucket.ts'
 import type { SimulatedControl } from './control.ts'
 import { isOfDamaged, isSetAside, miscounted, shownAsDamaged } from './damage-laws.ts'
 import type { Disk } from './disk.ts'
+import { wrongAddition, wrongOutcomes } from './view-laws.ts'
 
 /** A request of a client, with the ids of its records. */
 export type Sent = {
@@ -41,12 +43,19 @@ type Marker = {
   readonly log: string
   readonly seq: number
   readonly artifacts: Readonly<Record<string, ListedFile>>
+  readonly views: readonly ViewOutcome[]
 }
+
+/** The marker of what a backfill or a re-drive added to a commit. */
+type Addition = Marker & { readonly commit_id: string; readonly from_version: number | null }
 
 type Source = { readonly id: string; readonly first_row: number; readonly rows: number }
 
 /** The marker of a compaction: it says where rows of other markers are now. */
-type CompactionMarker = { readonly id: string; readonly compacted: ListedFile & { readonly sources: readonly Source[] } }
+type CompactionMarker = {
+  readonly id: string
+  readonly compacted: ListedFile & { readonly kind: string; readonly sources: readonly Source[] }
+}
 
 const { wal } = dataPaths('/data')
 
@@ -83,8 +92,8 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
           !(adopted !== undefined && own.holds(`"${id}"`))
         )
           broken.push(`record ${id} was acknowledged, and is lost`)
-    for (const key of buckets.objects.keys())
-      if (!isMarker(key) && !isMerged(key) && !listed.has(key) && mustBeListed(key, state)) broken.push(`no marker lists ${key}`)
+    // A job may be about to write the marker of a file of a view.
+    broken.push(...unlisted(state, listed).flatMap((key) => (viewFile.test(key) ? [] : [`no marker lists ${key}`])))
   }
   return { left, broken }
 }
@@ -131,9 +140,10 @@ export async function findWrongReceipts({ disks: [own, adopted], buckets, contro
 /** Reads everything as docs/readers.md says. `counts`: rows by record. `listed`: the keys that markers list. */
 function readBucket({ objects }: Buckets, isAdopted: boolean, broken: string[]) {
   const all = [...objects].flatMap(([key, body]) =>
-    isMarker(key) ? [JSON.parse(body.toString()) as Marker | CompactionMarker] : [],
+    isMarker(key) ? [JSON.parse(body.toString()) as Marker | Addition | CompactionMarker] : [],
   )
-  const markers = all.filter((marker): marker is Marker => !('compacted' in marker))
+  const markers = all.filter((marker): marker is Marker => !('compacted' in marker) && !('commit_id' in marker))
+  const additions = all.filter((marker) => 'commit_id' in marker)
   const compactions = all.filter((marker) => 'compacted' in marker)
   const counts = new Map<string, number>()
   const listed = new Set<string>()
@@ -141,29 +151,44 @@ function readBucket({ objects }: Buckets, isAdopted: boolean, broken: string[]) 
   const readOf = new Map<string, ReadonlySet<string>>()
   const moved = new Map<string, Source & { readonly file: ListedFile }>()
   const readListed = (id: string, { key, sha256 }: ListedFile): readonly string[] => {
-    const body = objects.get(key)
-    if (body === undefined || digest(body) !== sha256) broken.push(`${id}: ${key} is not what the marker lists`)
-    return rowsOf(body)
+    const found = contentOf(objects.get(key))
+    if (found?.sha256 !== sha256) broken.push(`${id}: ${key} is not what the marker lists`)
+    return found?.rows ?? []
   }
   for (const { id, compacted: file } of compactions) {
     listed.add(file.key)
     for (const source of file.sources) {
-      if (moved.has(source.id)) broken.push(`${id}: ${source.id} is in another compaction, too`)
-      moved.set(source.id, { ...source, file })
+      const name = `${file.kind} ${source.id}`
+      if (moved.has(name)) broken.push(`${id}: ${name} is in another compaction, too`)
+      moved.set(name, { ...source, file })
+    }
+  }
+  const readerOf = ({ id, artifacts }: Pick<Marker, 'id' | 'artifacts'>) => {
+    for (const { key } of Object.values(artifacts)) listed.add(key)
+    return (kind: string): readonly string[] => {
+      const place = moved.get(`${kind} ${id}`)
+      if (place !== undefined) return readListed(id, place.file).slice(place.first_row, place.first_row + place.rows)
+      const file = artifacts[kind]
+      return file === undefined ? [] : readListed(id, file)
     }
   }
   const rows = new Map<string, readonly string[]>()
-  for (const { id, records, artifacts } of markers) {
-    for (const { key } of Object.values(artifacts)) listed.add(key)
-    const place = moved.get(id)
-    const { parquet } = artifacts
-    const all = place === undefined ? parquet && readListed(id, parquet) : readListed(id, place.file)
-    const ids = place === undefined ? (all ?? []) : (all ?? []).slice(place.first_row, place.first_row + place.rows)
+  for (const { id, records, artifacts, views } of markers) {
+    const rowsOf = readerOf({ id, artifacts })
+    const ids = rowsOf('parquet')
+    broken.push(...wrongOutcomes({ id, views, records: ids, rowsOf }))
     if (ids.length !== records) broken.push(`${id}: ${records} records, but ${ids.length} rows`)
     const others = isAdopted ? (readOf.get(id) ?? new Set<string>()) : new Set<string>()
     for (const each of ids) if (!others.has(each)) counts.set(each, (counts.get(each) ?? 0) + 1)
     readOf.set(id, new Set([...others, ...ids]))
     rows.set(id, ids)
+  }
+  for (const addition of additions) {
+    const rowsOf = readerOf(addition)
+    const commit = markers.find(({ id }) => id === addition.commit_id)
+    // Two markers of one id have different records.
+    if (!isAdopted)
+      broken.push(...wrongAddition({ ...addition, rowsOf }, commit?.views ?? [], rows.get(addition.commit_id) ?? []))
   }
   return { markers, counts, listed, rows }
 }
@@ -186,9 +211,29 @@ export function findWrongCompactions({ objects }: Buckets, known: readonly strin
   ]
 }
 
-/** A damaged segment may have been uploaded before under another name, or as one of which nothing is left by now. */
-function mustBeListed(key: string, { disks }: State): boolean {
-  return (disks[1] === undefined || adoptedKey.test(key)) && !isOfDamaged(key, disks)
+/** Files of views that no marker lists, once no job runs. Returns what is wrong, in words. */
+export function findUnlistedOfViews(state: State): readonly string[] {
+  const { buckets, disks } = state
+  const { listed } = readBucket(buckets, disks[1] !== undefined, [])
+  return unlisted(state, listed).flatMap((key) => (viewFile.test(key) ? [`no marker lists ${key}`] : []))
+}
+
+/** The key of a file of a view. */
+const viewFile = /\/(?:views|dlq)\//
+
+/**
+ * Returns the files that no marker lists, and should. A damaged segment may have been uploaded before under another name, or as one of which
+ * nothing is left by now.
+ */
+function unlisted({ buckets, disks }: State, listed: ReadonlySet<string>): readonly string[] {
+  return [...buckets.objects.keys()].filter(
+    (key) =>
+      !isMarker(key) &&
+      !isMerged(key) &&
+      !listed.has(key) &&
+      (disks[1] === undefined || adoptedKey.test(key)) &&
+      !isOfDamaged(key, disks),
+  )
 }
 
 /** The key of a file of an adoption. A machine that is fenced in the middle of a delivery leaves one of its own. */
@@ -215,9 +260,18 @@ function brokenMarker(key: string, { buckets, control }: State, broken: string[]
     broken.push(`${key} is not the marker that control has`)
 }
 
-function rowsOf(body: Buffer | undefined): readonly string[] {
-  const text = body?.toString() ?? ''
-  return text === '' ? [] : text.split('\n')
+type Content = { readonly sha256: string; readonly rows: readonly string[] }
+
+/** By body: the laws are checked often, and each put is a body of its own. */
+const contents = new WeakMap<Buffer, Content>()
+
+function contentOf(body: Buffer | undefined): Content | undefined {
+  const known = body && contents.get(body)
+  if (body === undefined || known !== undefined) return known
+  const text = body.toString()
+  const content = { sha256: digest(body), rows: text === '' ? [] : text.split('\n') }
+  contents.set(body, content)
+  return content
 }
 
 /** Segments that are not delivered. */
