@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { searchEndpoint } from '#cli/commits/search-endpoint.ts'
 import { system } from '#lib/system.ts'
+import { dayMs } from '#lib/time-units.ts'
 import { objectKey } from '#model/artifact.ts'
 import { newId } from '#model/id.ts'
 import { DirectoryStores } from '#objects/directory.ts'
@@ -81,6 +82,22 @@ test('are recorded a minute later, without a word that commits are missing; the 
     'lost',
   ])
   for (const { reason } of lost) expect(reason).not.toContain('may be in the bucket')
+})
+
+test('end their loss also if they were delivered longer ago than commits are kept', async () => {
+  await using at = await newControl({ searchEndpoint })
+  const { node, endpoint, destination, remove, losses, receipt, commits, searched } = await inhabited(at)
+  const old = new Date(at.clock.now() - 500 * dayMs).toISOString()
+  for (const seq of [4, 5]) {
+    const commit = aCommit(node.id, endpoint.id, seq, { records_damaged: 0, sealed_at: old, uploaded_at: old })
+    await deliverCommit(at.directory, destination, commit)
+  }
+  await remove()
+  at.clock.advance(60_001)
+  await searched()
+  expect(await losses()).toMatchObject([{ state: 'recovered', recovered: { segments: 2, records: 20 } }])
+  expect((await commits()).items).toEqual([])
+  expect(await receipt(4)).toMatchObject({ status: 404, detail: expect.stringContaining('older than commits are kept') })
 })
 
 test('are found once their bucket can be read, and those of others before', async () => {

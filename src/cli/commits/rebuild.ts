@@ -12,6 +12,7 @@ import type { SegmentCommit } from '#model/commit.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { findCommit, insertAddition } from '#store/commits/commit-additions.ts'
 import { lockCommits, restoreCommit } from '#store/commits/commits.ts'
+import { recoverLossBefore } from '#store/commits/losses.ts'
 import { listKnownCommits, listViewsOfOthers, type MarkerFolder } from '#store/commits/marker-folders.ts'
 import { findDestination } from '#store/endpoints/destinations.ts'
 import { findVersionId } from '#store/endpoints/views.ts'
@@ -149,7 +150,10 @@ async function recordCommit(
 ): Promise<Outcome> {
   // The node's clock may have been ahead. A time in the future would push the times of later commits into the future too.
   const committedAt = Math.min(Date.parse(marker.uploaded_at), now())
-  if (committedAt < now() - keptMs) return 'expired'
+  if (committedAt < now() - keptMs) {
+    if (!dryRun) await recoverLossBefore(store, marker, now())
+    return 'expired'
+  }
   if (dryRun) return 'recorded'
   const commit = { ...marker, destination: await chooseDestination(marker, folder, store) }
   const result = await transact(store, (db) => restoreCommit(db, commit, committedAt))

@@ -139,10 +139,12 @@ function mayExist(
   return found?.last_seq === null || seq <= Math.max(highest_seq ?? 0, found?.last_seq ?? 0) + seqsSkipped
 }
 
-/** Whether a removed node, of whose log no commit is left, had delivered that far. Not what it may have begun after its last report. */
+/** Whether a log of which no commit is left had one of the segment: a loss around it does not name it, or a removed node had delivered that far. */
 function wasDelivered(seq: number, { node, highest_seq }: LogHolder, found: FoundLoss | undefined): boolean {
-  const last = found?.last_seq ?? Number.POSITIVE_INFINITY
-  return node === 'removed' && seq <= (highest_seq ?? -1) && !(seq > last && seq <= last + seqsSkipped)
+  const last = found?.last_seq ?? Number.NEGATIVE_INFINITY
+  if (found !== undefined && seq <= last) return !found.isMissing
+  // It may have begun others after its last report.
+  return node === 'removed' && seq <= (highest_seq ?? -1) && seq > last + seqsSkipped
 }
 
 /** A machine may have begun segments above those that its loss names, and delivered them. */

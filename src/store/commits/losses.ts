@@ -19,7 +19,7 @@ import { toTime, toTimeOrNull } from '../columns.ts'
 import { readPage } from '../page.ts'
 import { sumOf } from '../safe-sums.ts'
 import type { Database } from '../schema.ts'
-import type { Db, Tx } from '../store.ts'
+import { type Db, type Store, type Tx, transact } from '../store.ts'
 import { listCommitted } from './log-commits.ts'
 import { type Held, lockCommitsOf, openLosses } from './loss-rows.ts'
 import { addCommits, findLossRun, missingOf, parseLossRuns, printLossRuns, sumMissing } from './loss-runs.ts'
@@ -123,18 +123,9 @@ function listHeld(db: Db, node_id: string) {
 
 /** Counts a commit that is new in this database, if its segment is one of those that were lost. Call it with the commits of the node locked. */
 export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): Promise<void> {
-  const { node_id, endpoint_id, seq } = commit
-  const losses = await db
-    .selectFrom('losses')
-    .selectAll()
-    .where(({ and }) => and({ endpoint_id, node_id }))
-    .where('first_seq', '<=', seq)
-    .where('last_seq', '>=', seq)
-    .where('recovered_at', 'is', null)
-    .execute()
-  for (const loss of losses) {
+  for (const loss of await selectAround(db, commit).selectAll().execute()) {
     const before = parseLossRuns(loss.runs)
-    if (findLossRun(before, seq) === undefined) continue
+    if (findLossRun(before, commit.seq) === undefined) continue
     const runs = addCommits(before, [commit])
     const [was, is] = [sumMissing(before), sumMissing(runs)]
     const records = was.records === null || is.records === null ? commit.records : was.records - is.records
@@ -147,6 +138,26 @@ export async function recoverLoss(db: Tx, commit: SegmentCommit, now: number): P
     }
     await db.updateTable('losses').set(change).where('id', '=', loss.id).execute()
   }
+}
+
+/** Counts a commit that is too old to be kept. Its segment was delivered all the same. */
+export async function recoverLossBefore(store: Store, commit: SegmentCommit, now: number): Promise<void> {
+  // Nearly all old commits are of no loss.
+  if ((await selectAround(store.db, commit).select('id').executeTakeFirst()) === undefined) return
+  await transact(store, async (db) => {
+    await lockCommitsOf(db, commit.node_id)
+    await recoverLoss(db, commit, now)
+  })
+}
+
+/** Selects losses that may miss the segment. */
+function selectAround(db: Db, { node_id, endpoint_id, seq }: Pick<SegmentCommit, 'node_id' | 'endpoint_id' | 'seq'>) {
+  return db
+    .selectFrom('losses')
+    .where(({ and }) => and({ endpoint_id, node_id }))
+    .where('first_seq', '<=', seq)
+    .where('last_seq', '>=', seq)
+    .where('recovered_at', 'is', null)
 }
 
 /** Returns one page of the losses of an account, or of all, newest first. */
