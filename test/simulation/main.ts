@@ -1,10 +1,12 @@
 /**
- * `npm run simulate -- [--seed N] [--steps M] [--histories H | --minutes T] [--without SAFEGUARD]`: histories of the data plane. Without a seed the failures of
- * the past come first. Exit code 1 if a law does not hold. `--without` takes a safeguard out first.
+ * `npm run simulate -- [--seed N] [--steps M] [--histories H | --minutes T] [--without SAFEGUARD | --safeguards]`: histories of the data plane. Without a
+ * seed the failures of the past come first. Exit code 1 if a law does not hold. `--without` takes a safeguard out first, `--safeguards` each one, and
+ * prints which history found it.
  */
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import type { History, Plan } from './history.ts'
+import { reportSafeguards } from './measure-safeguards.ts'
 import { keepFailure, readPastFailures } from './past-failures.ts'
 import { findRealCalls } from './real-calls.ts'
 import { takeOut } from './safeguards.ts'
@@ -16,8 +18,10 @@ const { values } = parseArgs({
     minutes: { type: 'string' },
     histories: { type: 'string', default: '1' },
     without: { type: 'string' },
+    safeguards: { type: 'boolean', default: false },
   },
 })
+if (values.safeguards) process.exit((await reportSafeguards()) ? 0 : 1)
 if (values.without !== undefined) takeOut(values.without)
 // Only now, so that the safeguard is missing in it.
 const [{ runHistory }, { shrink }] = [await import('./history.ts'), await import('./shrink.ts')]
