@@ -18,7 +18,7 @@ const kind = 'views/numbers/v1'
 const moments: readonly (readonly [moment: string, isQuick?: true])[] = [
   ['compaction: downloaded'],
   ['compaction: before the file'],
-  ['compaction: before the marker', true],
+  ['compaction: before the marker'],
   ['compaction: marker, before the report', true],
 ]
 

@@ -28,7 +28,7 @@ const table: readonly (readonly [moment: string, objects: number, markers: numbe
   ['job: downloaded', 0, 0],
   ['job: before the first artifact', 0, 0],
   ['job: some artifacts uploaded', 1, 0, true],
-  ['job: before the marker', 2, 0, true],
+  ['job: before the marker', 2, 0],
   ['job: marker, before the report', 2, 1],
 ]
 const cases = table.flatMap(([moment, objects, markers, isQuick = false], index) => {
