@@ -9,6 +9,7 @@ import type { Durations } from '#lib/durations.ts'
 import type { Service } from '#lib/service.ts'
 import type { FrameInput } from './frame.ts'
 import type { SealObserver } from './seal-observer.ts'
+import type { SegmentPiece } from './segment-piece.ts'
 import type { Segment, SegmentRef } from './segment-source.ts'
 
 export type LogSettings = {
@@ -20,13 +21,18 @@ export type LogSettings = {
   readonly seqAbove: number
   /** Any name. Owners take turns at the storage, however many logs each one has. Logs without an owner count as those of one. */
   readonly owner?: string
+  /** Whether what becomes durable is handed to `copy`. New settings hold for new segments: an open one is sealed before. */
+  readonly isCopied?: boolean
 }
 
 /** When the write began and ended that made a frame durable, on the monotonic clock. */
 export type Sync = { readonly startedAtMs: number; readonly endedAtMs: number }
 
-/** Where a frame is durable. `sync` made it so; a stand-in may leave it out. */
-export type Appended = { readonly seq: number; readonly sync?: Sync | undefined }
+/**
+ * Where a frame is durable. `sync` made it so; a stand-in may leave it out. `copied` is set for a log that is copied, and settles as `copy`
+ * does for the frames that became durable together.
+ */
+export type Appended = { readonly seq: number; readonly sync?: Sync | undefined; readonly copied?: Promise<void> | undefined }
 
 export type LogHealth = { readonly healthy: boolean; readonly reasons: readonly string[] }
 
@@ -75,6 +81,8 @@ export type LogHooks = {
   readonly onSealed?: (segment: Segment) => void
   /** Called when frames are durable. They are acknowledged once the promise has settled: at once if there is none. */
   readonly mayAcknowledge?: () => Promise<void> | undefined
+  /** Called with what became durable in a log that is copied, in the order of its bytes. Nobody changes the chunks. */
+  readonly copy?: (piece: SegmentPiece) => Promise<void>
   /** Says which missing segments were delivered. Without it, missing ones are not looked for. */
   readonly findDelivered?: FindDelivered
   /** Says which seqs were used if the storage has lost that. Without it, a log continues from the names of its files. */

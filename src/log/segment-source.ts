@@ -108,6 +108,8 @@ export interface SegmentReader {
   }
   /** Size of the stored segment. */
   readonly bytes: number
+  /** Where its frames end, and the footer begins. */
+  readonly framesEnd: number
   /**
    * Yields all frames in order, in groups of about `bufferBytesMax`. Payloads and envelopes are views, valid until the next step. Throws
    * SegmentError at the first damage, after the frames before it.

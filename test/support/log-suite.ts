@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
 import type { Frame, FrameInput } from '../../src/log/frame.ts'
 import type { Appended, LogHooks, LogSettings, LogWriter } from '../../src/log/log-writer.ts'
+import { pieceBytes, type SegmentPiece } from '../../src/log/segment-piece.ts'
 import type { Segment, SegmentRef, SegmentSource } from '../../src/log/segment-source.ts'
 import { oneRecord } from './frames.ts'
 import type { ManualClock } from './manual-clock.ts'
@@ -407,6 +408,32 @@ export function describeLogEngine(engineName: string, create: () => EngineUnderT
         else await appended
       }
       expect(acknowledged).toEqual(['b'])
+    })
+
+    test('hands over what became durable in a log that is copied, segment by segment from the first byte', async () => {
+      const rig = new Rig(create())
+      const pieces: { readonly piece: SegmentPiece; readonly stored: PromiseWithResolvers<void> }[] = []
+      const copy = (piece: SegmentPiece) => {
+        const stored = Promise.withResolvers<void>()
+        pieces.push({ piece, stored })
+        return stored.promise
+      }
+      await rig.start({ copy })
+      expect((await rig.append('not copied')).copied).toBeUndefined()
+      rig.wal.configure('log', { ...settings, isCopied: true })
+      const [a, b] = [await rig.append('a'), await rig.append('b')]
+      rig.wal.configure('log', settings)
+      const last = await rig.append('not copied any more')
+      expect([a.seq, b.seq, last.seq, last.copied]).toEqual([1, 1, 2, undefined])
+      expect(pieces.map(({ piece }) => piece.seq)).toEqual([1, 1])
+      const [first, second] = pieces
+      expect([first?.piece.at, second?.piece.at]).toEqual([0, first && pieceBytes(first.piece)])
+      first?.stored.resolve()
+      await expect(a.copied).resolves.toBeUndefined()
+      second?.stored.reject(new Error('the store is down'))
+      await expect(b.copied).rejects.toThrow('the store is down')
+      await rig.wal.stop(never)
+      expect(await rig.deliver()).toEqual({ 'not copied': 0, a: 1, b: 1, 'not copied any more': 2 })
     })
 
     describe('the source', () => {

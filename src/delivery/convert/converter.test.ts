@@ -74,6 +74,7 @@ function aConverter(listed: readonly SnapshotEndpoint[], slots = 4) {
           header,
           footer: { records: 1, firstReceivedAtMicros: 0, sealedAtMicros: clock.now() * 1000, damagedRecords: 0 },
           bytes: 100,
+          framesEnd: 100,
         },
         async *frames() {},
         async *content() {},

@@ -236,7 +236,7 @@ export class LocalLogWriter implements LogWriter {
   }
 
   #openLog(logName: string, settings: LogSettings): Log {
-    const { directory, files, clock, logger, observer, mayAcknowledge } = this.#options
+    const { directory, files, clock, logger, observer, mayAcknowledge, copy } = this.#options
     this.#unclaimed.delete(logName)
     const path = join(directory, logName)
     return new Log({
@@ -261,6 +261,7 @@ export class LocalLogWriter implements LogWriter {
       mayAcknowledge,
       turns: this.#turns,
       ...(observer !== undefined && { observer }),
+      ...(copy !== undefined && { copy }),
       onGrown: (path, bytes) => this.#disk.set(path, bytes),
       onSealed: (segment, openPath) => this.#onSealed(segment, openPath),
       onSalvaged: () => {

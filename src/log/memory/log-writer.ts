@@ -12,7 +12,8 @@ import type { Random } from '#lib/random.ts'
 import type { Frame, FrameInput } from '../frame.ts'
 import { LogError } from '../log-error.ts'
 import type { Appended, BlockedLog, EndReason, LogHealth, LogHooks, LogSettings, LogUsage, LogWriter } from '../log-writer.ts'
-import { frameBytes, type MemoryStorage, type StoredSegment } from './storage.ts'
+import type { SegmentRef } from '../segment-source.ts'
+import { frameBytes, frameChunks, type MemoryStorage, type StoredSegment } from './storage.ts'
 
 export type MemoryLogWriterOptions = LogHooks & {
   readonly storage: MemoryStorage
@@ -33,6 +34,8 @@ type OpenLog = {
   settings: LogSettings
   readonly waiting: Waiting[]
   segment: StoredSegment | undefined
+  /** Whether the segment is copied. */
+  isCopied: boolean
   openedAtMs: number
   isDue: boolean
   cancelTimer: () => void
@@ -80,15 +83,16 @@ export class MemoryLogWriter implements LogWriter {
     this.#ended.delete(logName)
     const log = this.#logs.get(logName)
     if (log === undefined) {
-      const fresh = { waiting: [], segment: undefined, openedAtMs: 0, isDue: false, cancelTimer: nothing, working: undefined }
-      this.#logs.set(logName, { settings, ...fresh })
+      const fresh = { waiting: [], segment: undefined, isCopied: false, openedAtMs: 0 }
+      this.#logs.set(logName, { settings, ...fresh, isDue: false, cancelTimer: nothing, working: undefined })
       return
     }
     const { segmentBytes, segmentMaxAgeMs } = log.settings
     log.settings = settings
     if (log.segment === undefined) return
     if (settings.segmentMaxAgeMs !== segmentMaxAgeMs) this.#setTimer(log)
-    if (settings.segmentBytes < segmentBytes && log.segment.bytes >= settings.segmentBytes) this.#sealSoon(log)
+    const isTooLarge = settings.segmentBytes < segmentBytes && log.segment.bytes >= settings.segmentBytes
+    if (isTooLarge || log.isCopied !== (settings.isCopied ?? false)) this.#sealSoon(log)
   }
 
   append(logName: string, input: FrameInput): Promise<Appended> {
@@ -187,7 +191,7 @@ export class MemoryLogWriter implements LogWriter {
 
   /** Stores frames that fit into one segment, together. */
   async #store(logName: string, log: OpenLog): Promise<void> {
-    const { storage, clock, observer, mayAcknowledge } = this.#options
+    const { storage, clock, observer, mayAcknowledge, copy } = this.#options
     const bytesMax = log.settings.segmentBytes
     let bytes = log.waiting[0]?.bytes ?? 0
     let count = 1
@@ -196,7 +200,8 @@ export class MemoryLogWriter implements LogWriter {
       bytes += next.bytes
       count += 1
     }
-    if (log.segment !== undefined && log.segment.bytes + bytes > bytesMax) await this.#seal(log)
+    const fits = log.segment === undefined || log.segment.bytes + bytes <= bytesMax
+    if (!fits || log.isCopied !== (log.settings.isCopied ?? false)) await this.#seal(log)
     // A fence may have rejected them meanwhile.
     const group = log.waiting.splice(0, count)
     if (group.length === 0) return
@@ -208,6 +213,7 @@ export class MemoryLogWriter implements LogWriter {
     }
     const startedAtMs = clock.monotonic()
     const segment = log.segment ?? this.#open(logName, log)
+    const at = segment.bytes
     for (const { frame } of group) segment.frames.push(frame)
     segment.bytes += bytes
     storage.resize(logName, bytes)
@@ -215,11 +221,16 @@ export class MemoryLogWriter implements LogWriter {
     if (observed.length > 0) observer?.appended(segment.seq, observed)
     const sync = { startedAtMs, endedAtMs: clock.monotonic() }
     this.usage.syncs.observe(sync.endedAtMs - startedAtMs)
+    const copied = log.isCopied
+      ? copy?.({ ...refOf(segment), at, chunks: group.flatMap(({ frame }) => frameChunks(frame)) })
+      : undefined
+    // The callers may be rejected for another reason.
+    copied?.catch(nothing)
     const wait = mayAcknowledge?.()
     if (wait !== undefined) await wait
     const isFenced = this.#ended.get(logName) === 'fenced'
     for (const { durable } of group)
-      isFenced ? durable.reject(fencedError('unacknowledged')) : durable.resolve({ seq: segment.seq, sync })
+      isFenced ? durable.reject(fencedError('unacknowledged')) : durable.resolve({ seq: segment.seq, sync, copied })
   }
 
   #failureOf(bytes: number): LogError | undefined {
@@ -242,6 +253,7 @@ export class MemoryLogWriter implements LogWriter {
     this.#highestSeqs.set(logName, seq)
     stored.segments.push(segment)
     log.segment = segment
+    log.isCopied = log.settings.isCopied ?? false
     log.openedAtMs = clock.monotonic()
     this.#setTimer(log)
     return segment
@@ -305,6 +317,10 @@ export class MemoryLogWriter implements LogWriter {
       },
     }
   }
+}
+
+function refOf({ logName, seq, incarnation }: StoredSegment): SegmentRef {
+  return { logName, seq, incarnation }
 }
 
 function fencedError(reason: 'stopping' | 'unacknowledged' = 'stopping'): LogError {

@@ -12,7 +12,7 @@ import type {
   SegmentRef,
   SegmentSource,
 } from '../segment-source.ts'
-import { frameBytes, type MemoryStorage, type StoredSegment } from './storage.ts'
+import { frameBytes, frameChunks, type MemoryStorage, type StoredSegment } from './storage.ts'
 
 export class MemorySegmentSource implements SegmentSource {
   readonly location = 'memory'
@@ -46,7 +46,7 @@ export class MemorySegmentSource implements SegmentSource {
         sealedAtMicros,
         damagedRecords,
       },
-      bytes,
+      ...{ bytes, framesEnd: bytes },
       async *frames() {
         for (const frame of frames) {
           if (segment.damaged.has(frame)) throw damageOf(segment)
@@ -54,7 +54,7 @@ export class MemorySegmentSource implements SegmentSource {
         }
       },
       async *content() {
-        for (const { envelope, payload } of frames) yield* [envelope, payload]
+        for (const frame of frames) yield* frameChunks(frame)
       },
       close: () => Promise.resolve(),
     }

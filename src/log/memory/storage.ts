@@ -93,3 +93,8 @@ export class MemoryStorage {
 export function frameBytes({ envelope, payload }: Pick<Frame, 'envelope' | 'payload'>): number {
   return FRAME_HEADER_BYTES + envelope.byteLength + payload.byteLength
 }
+
+/** As long as `frameBytes` says. */
+export function frameChunks({ envelope, payload }: Pick<Frame, 'envelope' | 'payload'>): readonly Uint8Array[] {
+  return [new Uint8Array(FRAME_HEADER_BYTES), envelope, payload]
+}

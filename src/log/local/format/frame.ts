@@ -21,6 +21,7 @@
 import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import { assert } from '#lib/assert.ts'
+import { readUInt64, writeUInt64 } from '#lib/uint64.ts'
 import { type Frame, type FrameInput, type Layout, payloadBytes } from '../../frame.ts'
 
 export type DecodedFrame = {
@@ -157,16 +158,6 @@ export function decodeFrame(bytes: Buffer, offset: number, salt: Salt, base = 0)
     at: base + payloadAt,
   }
   return { frame, bytes: frameBytes, crc, startsGroup: ((bytes[offset + 14] ?? 0) & STARTS_GROUP) !== 0 }
-}
-
-/** Writes a number up to 2^53 as eight bytes. Twice as fast as going through a BigInt. */
-export function writeUInt64(into: Buffer, value: number, offset: number): void {
-  into.writeUInt32LE(value % 0x1_0000_0000, offset)
-  into.writeUInt32LE(Math.floor(value / 0x1_0000_0000), offset + 4)
-}
-
-export function readUInt64(bytes: Buffer, offset: number): number {
-  return bytes.readUInt32LE(offset) + bytes.readUInt32LE(offset + 4) * 0x1_0000_0000
 }
 
 function lengthCheck(length: number, salt: number): number {

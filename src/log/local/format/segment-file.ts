@@ -25,8 +25,9 @@
 import { Buffer } from 'node:buffer'
 import { crc32c } from '@node-rs/crc32'
 import { assert } from '#lib/assert.ts'
+import { readUInt64, writeUInt64 } from '#lib/uint64.ts'
 import type { SegmentRef } from '../../segment-source.ts'
-import { readUInt64, type Salt, writeUInt64 } from './frame.ts'
+import type { Salt } from './frame.ts'
 
 export type SegmentHeader = SegmentRef & { readonly createdAtMicros: number; readonly salt: Salt }
 

@@ -41,6 +41,7 @@ export async function openSegment(files: Files, path: string, expected?: Expecte
       header,
       footer,
       bytes,
+      framesEnd: bytes - FOOTER_BYTES,
       frames: (bufferBytesMax) => intactFrames(path, plainSource(file, HEADER_BYTES), header, bufferBytesMax, footer),
       reread: file.readSync?.bind(file),
       content: () => fileChunks(file),

@@ -15,7 +15,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import { toLogError } from '../../disk-error.ts'
 import type { LogLimits } from '../../limits.ts'
 import type { LogError } from '../../log-error.ts'
-import type { Appended, LogSettings } from '../../log-writer.ts'
+import type { Appended, LogHooks, LogSettings } from '../../log-writer.ts'
 import type { SealObserver } from '../../seal-observer.ts'
 import type { SegmentRef } from '../../segment-source.ts'
 import type { SegmentFile } from '../format/directory.ts'
@@ -45,6 +45,7 @@ export type CurrentSegmentOptions = {
   /** How long each fdatasync took, over all logs. */
   readonly syncs: Durations
   readonly observer?: SealObserver
+  readonly copy?: LogHooks['copy']
   readonly onGrown: (path: string, bytes: number) => void
   readonly onSealed: (segment: SegmentFile, openPath: string) => void
   readonly onOrphan: (orphan: Orphan) => void
@@ -54,12 +55,20 @@ export type CurrentSegmentOptions = {
   readonly onOutcome: (failure: LogError | undefined) => void
 }
 
+type OpenSegment = {
+  readonly writer: SegmentWriter
+  readonly openedAtMs: number
+  /** As the settings were when it was opened: it is copied from its first byte, or not at all. */
+  readonly isCopied: boolean
+  cancelTimer: () => void
+}
+
 export class CurrentSegment {
   readonly #options: CurrentSegmentOptions
   readonly #onDue: () => void
   #settings: LogSettings
   #lastSeq: number | undefined
-  #segment: { readonly writer: SegmentWriter; readonly openedAtMs: number; cancelTimer: () => void } | undefined
+  #segment: OpenSegment | undefined
   /** The segment that is being opened, from when its file and its high water are durable. */
   #opening: SegmentRef | undefined
   #problem: string | undefined
@@ -121,7 +130,8 @@ export class CurrentSegment {
       const ageMs = clock.monotonic() - open.openedAtMs
       open.cancelTimer = clock.setTimer(() => this.#due(), Math.max(0, settings.segmentMaxAgeMs - ageMs))
     }
-    if (settings.segmentBytes < segmentBytes && this.#isFull(open.writer)) this.#due()
+    const isTooLarge = settings.segmentBytes < segmentBytes && this.#isFull(open.writer)
+    if (isTooLarge || open.isCopied !== (settings.isCopied ?? false)) this.#due()
   }
 
   /** Makes a group durable, in a new segment if it does not fit into the open one. */
@@ -129,11 +139,17 @@ export class CurrentSegment {
     const { onOutcome } = this.#options
     try {
       const writer = await this.#writerFor(group.bytes)
+      const at = writer.durableBytes
+      const isCopied = this.#segment?.isCopied === true
       await this.#append(writer, group)
+      const chunks = writer.takeLastChunks()
       if (group.observed.length > 0) this.#options.observer?.appended(writer.header.seq, group.observed)
       onOutcome(undefined)
       if (writer.state === 'open' && this.#isFull(writer)) this.#isDue = true
-      return { seq: writer.header.seq, sync: writer.lastSync }
+      const copied = isCopied ? this.#options.copy?.({ ...identityOf(writer.header), at, chunks }) : undefined
+      // Its callers may be rejected for another reason.
+      copied?.catch(() => undefined)
+      return { seq: writer.header.seq, sync: writer.lastSync, copied }
     } catch (error) {
       if (error instanceof InvariantError) throw error
       const failure = toLogError(error)
@@ -197,7 +213,8 @@ export class CurrentSegment {
   async #writerFor(bytes: number): Promise<SegmentWriter> {
     const open = this.#segment
     if (open !== undefined) {
-      const fits = open.writer.durableBytes + bytes + FOOTER_BYTES <= this.#settings.segmentBytes
+      const { segmentBytes, isCopied = false } = this.#settings
+      const fits = open.writer.durableBytes + bytes + FOOTER_BYTES <= segmentBytes && open.isCopied === isCopied
       if (fits && open.writer.state === 'open') return open.writer
       try {
         await this.#seal()
@@ -223,7 +240,7 @@ export class CurrentSegment {
     const openedAtMs = clock.monotonic()
     if (openedAtMs - this.#activeAtMs >= limits.idleMs) logger.notice({ log: logName, seq }, 'data arriving')
     this.#activeAtMs = openedAtMs
-    this.#segment = { writer, openedAtMs, cancelTimer }
+    this.#segment = { writer, openedAtMs, cancelTimer, isCopied: this.#settings.isCopied ?? false }
     this.#opening = undefined
     return writer
   }

@@ -45,6 +45,7 @@ export class SegmentWriter {
   readonly #syncs: Durations
   readonly #tally: SegmentTally
   #durableBytes = 0
+  #lastChunks: readonly Uint8Array[] = []
   #lastSync: Sync | undefined
   #state: SegmentWriterState = 'open'
 
@@ -74,6 +75,13 @@ export class SegmentWriter {
     return this.#durableBytes
   }
 
+  /** Returns what the last group has added to the file, once: a segment that waits for more must not keep it in memory. */
+  takeLastChunks(): readonly Uint8Array[] {
+    const chunks = this.#lastChunks
+    this.#lastChunks = []
+    return chunks
+  }
+
   /** The fdatasync of the last group. */
   get lastSync(): Sync | undefined {
     return this.#lastSync
@@ -90,6 +98,7 @@ export class SegmentWriter {
     if (startsFile) chunks.unshift(encodeHeader(this.header))
     await this.#write(chunks)
     this.#durableBytes += (startsFile ? HEADER_BYTES : 0) + group.bytes
+    this.#lastChunks = chunks
     group.tally(this.#tally)
     if (!this.#file.isLinked()) this.#unlinked()
   }
