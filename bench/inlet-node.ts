@@ -63,6 +63,7 @@ export async function startInlet(
         output_formats: ['parquet'],
         kept_headers: [],
         kept_fields: [],
+        copies: 1,
         mqtt_config: {
           enabled: true,
           max_connections: mqttLimits.maxConnections.max,

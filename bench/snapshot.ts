@@ -54,6 +54,7 @@ export const benchmark: Benchmark = {
       compaction: null,
       kept_headers: null,
       kept_fields: null,
+      copies: null,
     }
     const newKey = (): NewStoredApiKey => ({
       ...{ id: newId(), account_id: account, name: 'key', prefix: 'ing_live_abcd' },

@@ -25,6 +25,7 @@ import { UserError } from '#lib/user-error.ts'
 import { nodeLimits } from '#model/limits.ts'
 import { apiKeyPattern, hostnamePattern, joinTokenPattern, regionPattern } from '#model/patterns.ts'
 import { findConflicts, findUnknownOptions } from './conflicts.ts'
+import { copyOptions } from './copies.ts'
 import { dataPaths } from './data-paths.ts'
 import { deliveryOptions } from './delivery.ts'
 import { scrubOptions } from './scrub.ts'
@@ -365,6 +366,7 @@ export const options = {
     integer(1, 3600),
     'maximum time for a client to send one request to ingest or the management API, in seconds',
   ),
+  ...copyOptions,
   ...senderOptions,
   mqttListen: option(
     'INLET_MQTT_LISTEN',

@@ -37,6 +37,11 @@ export function findConflicts(values: Values, from: Readonly<Record<string, stri
     problems.push('INLET_STS_ENDPOINT: no role is assumed with INLET_S3_CREDENTIALS=own; leave out one of both')
   if (from['INLET_S3_BUCKETS'] && values.s3Credentials === 'roles')
     problems.push('INLET_S3_BUCKETS: needs INLET_S3_CREDENTIALS=own; with roles the owner of each bucket decides')
+  for (const name of ['INLET_COPY_S3_ENDPOINT', 'INLET_COPY_REGION', 'INLET_COPY_ACCESS_KEY_ID', 'INLET_COPY_SECRET_ACCESS_KEY'])
+    if (from[name] && !from['INLET_COPY_URL']?.startsWith('s3:'))
+      problems.push(`${name}: needs INLET_COPY_URL=s3://bucket/prefix`)
+  if (!from['INLET_COPY_ACCESS_KEY_ID'] !== !from['INLET_COPY_SECRET_ACCESS_KEY'])
+    problems.push('INLET_COPY_ACCESS_KEY_ID and INLET_COPY_SECRET_ACCESS_KEY: set both or neither')
   const provider = ['INLET_OIDC_ISSUER', 'INLET_OIDC_CLIENT_ID', 'INLET_OIDC_CLIENT_SECRET']
   const unset = provider.filter((name) => !from[name])
   if (unset.length > 0 && unset.length < provider.length)

@@ -2,6 +2,9 @@
 
 import { baseUrlOf, certificateSourcesOf, controlOf, httpUrl, ingestAddressesOf } from '#config/addresses.ts'
 import type { Config } from '#config/config.ts'
+import { Copies } from '#copies/copies.ts'
+import { copyFolder } from '#copies/copy-names.ts'
+import { openCopyStore } from '#copies/open-store.ts'
 import { assertCanListen } from '#lib/assert-can-listen.ts'
 import { Certificate } from '#lib/certificate.ts'
 import type { Clock } from '#lib/clock.ts'
@@ -15,6 +18,7 @@ import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { readVersion } from '#lib/version.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { endAdoption } from '#node/adoption.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ControlClient } from '#node/control-client.ts'
@@ -77,6 +81,8 @@ export async function startIngest(config: Config, hooks: AppHooks): Promise<App>
   const registry = createMetrics('ingest', version, clock)
   registerTlsMetrics(registry, { ingest: certificate }, clock)
 
+  const { copyUrl } = config
+  const copyStore = copyUrl === null ? undefined : await openCopyStore({ ...config, copyUrl }, { files, clock, random })
   const { services, http, mqtt, departure } = composeIngest(config, {
     ...{ nodeId, control, registration, fence, addresses, certificate, handed, registry, supervisorPid },
     ...{ files, clock, machine, random, logger },
@@ -86,6 +92,14 @@ export async function startIngest(config: Config, hooks: AppHooks): Promise<App>
         // Waiting bytes are in flight, too. Above that, this bound refuses nobody who has a share of the memory.
         limits: { waitingBytesMax: 2 * config.maxInFlightBytes },
       }),
+    openCopies:
+      copyStore &&
+      ((hooks) =>
+        new Copies({
+          ...{ nodeId, windowMs: config.copyWindowMs, store: copyStore.store, files, clock, random, logger, ...hooks },
+          folder: copyFolder(copyStore.prefix, nodeId),
+          segments: new LocalSegmentSource({ directory: paths.wal, files, clock }),
+        })),
     ownBaseUrl: baseUrlOf(config),
     startThread: startWorkerThread,
     tracer: traced?.tracer,
@@ -100,6 +114,7 @@ export async function startIngest(config: Config, hooks: AppHooks): Promise<App>
     leave: () => departure.leave(),
     async stop(signal) {
       await stopAll(services, signal)
+      copyStore?.close()
       lock[Symbol.dispose]()
     },
   }

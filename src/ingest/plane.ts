@@ -5,6 +5,7 @@
  */
 import type { Registry } from 'prom-client'
 import { KeyUse } from '#auth/key-use.ts'
+import type { Copies, CopiesHooks } from '#copies/copies.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import { MetricsText } from '#lib/metrics-text.ts'
@@ -16,7 +17,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { LogHooks, LogWriter } from '#log/log-writer.ts'
 import { BlockedFile } from '#node/blocked-file.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
-import type { Control } from '#node/control-client.ts'
+import { type Control, ControlError } from '#node/control-client.ts'
 import type { HandedCertificate } from '#node/handed-certificate.ts'
 import type { NodeFence } from '#node/node-fence.ts'
 import { PlaceCheck } from '#node/place-check.ts'
@@ -29,8 +30,10 @@ import { Authenticator } from './gate/authenticator.ts'
 import { ClientAddresses } from './gate/client-addresses.ts'
 import { Configuration } from './gate/configuration.ts'
 import { ConnectionBudget } from './gate/connection-budget.ts'
+import { needsCopy, noCopyStore } from './gate/copied.ts'
 import { CredentialLease } from './gate/credential-lease.ts'
 import { EndpointCounts } from './gate/endpoint-counters.ts'
+import type { EndpointTable } from './gate/endpoint-table.ts'
 import { FairShares } from './gate/fair-shares.ts'
 import { Gate } from './gate/gate.ts'
 import { gateLimits } from './gate/limits.ts'
@@ -45,6 +48,7 @@ import { MqttCounters, registerMqttMetrics } from './mqtt/metrics.ts'
 import { MqttServer } from './mqtt/server.ts'
 import { Sessions } from './mqtt/sessions.ts'
 import { WebSocketRoute } from './mqtt/websocket-route.ts'
+import { registerCopyMetrics } from './report/copy-metrics.ts'
 import { Departure } from './report/departure.ts'
 import { IngestReport } from './report/ingest-report.ts'
 import { reportLimits } from './report/limits.ts'
@@ -58,6 +62,8 @@ export type IngestPorts = {
   readonly fence: NodeFence
   /** Called once. */
   readonly openLog: (hooks: LogHooks) => LogWriter
+  /** Called once. Undefined: this node has no copy store. */
+  readonly openCopies: ((hooks: CopiesHooks) => Copies) | undefined
   readonly files: Files
   /** Control's time. */
   readonly clock: CheckedClock
@@ -122,7 +128,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
     kinds: ['installation', 'keys', 'endpoints'],
     path: paths.ingestSnapshot,
   })
-  const storage = composeStorage(config, ports, feed)
+  const storage = composeStorage(config, ports, feed, () => entry.configuration.endpoints)
   const lease = new CredentialLease({
     seconds: config.credentialLease,
     // A configuration that is refused may lack what control has revoked.
@@ -131,10 +137,10 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
     ...{ clock, random, logger },
   })
   const entry = composeEntry(config, ports, storage, { contact: feed.contact, lease, keyIds: () => servers.sessions.keyIds() })
-  const { log, place, nodeRoom, storedRequests } = storage
+  const { log, copies, place, nodeRoom, storedRequests } = storage
   const { configuration, gate, allowances, keyUse, series } = entry
   const report = new IngestReport({
-    ...{ nodeId, control, feed, configuration, gate, nodeRoom, storedRequests, log, handed, clock, logger },
+    ...{ nodeId, control, feed, configuration, gate, nodeRoom, storedRequests, copies, log, handed, clock, logger },
     isLeaving: () => departure.isLeaving,
     onRecorded: (recorded) => departure.onHeartbeatRecorded(recorded),
   })
@@ -173,7 +179,9 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   return {
     services: [
       ...optional(ports.tracer),
-      ...[storedRequests, log, feed, place, lease, nodeRoom, allowances, keyUse, series],
+      ...[storedRequests, log],
+      ...optional(copies),
+      ...[feed, place, lease, nodeRoom, allowances, keyUse, series],
       ...optional(certificate),
       ...[http, mqtt, report, blockedFile],
     ],
@@ -185,14 +193,17 @@ type Storage = {
   readonly disk: FairShares
   readonly storedRequests: StoredRequests
   readonly log: LogWriter
+  /** Undefined: this node has no copy store. */
+  readonly copies: Copies | undefined
   readonly place: PlaceCheck
   readonly nodeRoom: NodeRoom
 }
 
 function composeStorage(
   config: IngestConfig,
-  { nodeId, control, fence, openLog, files, clock, machine, logger, traces }: IngestPorts,
+  { nodeId, control, fence, openLog, openCopies, files, clock, machine, logger, traces }: IngestPorts,
   feed: SnapshotFeed,
+  endpoints: () => EndpointTable | undefined,
 ): Storage {
   const { paths, diskBudgetBytes, diskReserveBytes, maxInFlightBytes, idempotencyKeysMax: max } = config
   const reserve = Math.floor(diskBudgetBytes * gateLimits.partForNewcomers)
@@ -203,9 +214,28 @@ function composeStorage(
     ask: (signal) => control.fetchLastHeartbeat(nodeId, signal),
     onRefused: () => feed.registerAgain(),
   })
+  const findDelivered = findDeliveredBy({ control, contact: feed.contact, nodeId })
+  const copies = openCopies?.({
+    findDelivered,
+    async isAccepted(signal) {
+      try {
+        await control.fetchLastHeartbeat(nodeId, signal)
+        return true
+      } catch (error) {
+        if (error instanceof ControlError && error.status === 401) return false
+        throw error
+      }
+    },
+    endpoint(logName) {
+      const table = endpoints()
+      const endpoint = table?.get(logName)
+      return table && { isOwned: endpoint !== undefined, isCopied: endpoint !== undefined && needsCopy(endpoint) }
+    },
+  })
   const log = openLog({
     observer: storedRequests,
-    findDelivered: findDeliveredBy({ control, contact: feed.contact, nodeId }),
+    findDelivered,
+    ...(copies === undefined ? {} : { copy: (piece) => copies.copy(piece) }),
     findCommittedSeqs: findCommittedSeqsBy({ control, contact: feed.contact, nodeId }),
     mayAcknowledge: () => place.pending(),
     ...(traces === undefined ? {} : { onSealed: (segment) => traces.sealed(segment) }),
@@ -213,7 +243,7 @@ function composeStorage(
   })
   const space = () => files.space(paths.wal)
   const nodeRoom = new NodeRoom({ log, space, maxInFlightBytes, disk, diskReserveBytes, clock, logger })
-  return { disk, storedRequests, log, place, nodeRoom }
+  return { disk, storedRequests, log, copies, place, nodeRoom }
 }
 
 type Entry = {
@@ -236,7 +266,7 @@ type EntryParts = {
 function composeEntry(
   config: IngestConfig,
   { nodeId, control, fence, clock, random, logger }: IngestPorts,
-  { log, nodeRoom, storedRequests }: Storage,
+  { log, copies, nodeRoom, storedRequests }: Storage,
   { contact, lease, keyIds }: EntryParts,
 ): Entry {
   const authenticator = new Authenticator({ contact, publicKeys: config.publicKeys === 'true', clock })
@@ -273,6 +303,7 @@ function composeEntry(
     counts,
     log,
     storedRequests,
+    copies: copies ?? noCopyStore,
     clock,
     logger,
   })
@@ -331,6 +362,7 @@ function registerMetrics(
 ): void {
   const { disk, storedRequests, log, nodeRoom, allowances, configuration, gate, connections, feed } = parts
   const { httpCounters, mqttCounters, sessions } = parts
+  if (parts.copies !== undefined) registerCopyMetrics(registry, parts.copies)
   registerHttpMetrics(registry, httpCounters)
   registerMqttMetrics(registry, mqttCounters, {
     connections: () => sessions.connections,

@@ -40,7 +40,7 @@ export const AuditEvent = z.object({
     .meta({ description: 'the client, as control sees it; null for commands, and for calls of the operator' }),
   operation: z.string().meta({
     description:
-      'the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `adoptNode` for a machine that adopted the log of one; `applyRevocation` for a revoked key that every node refuses from then on; `recordLosses` for a node that was removed before it had delivered everything; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console',
+      'the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `adoptNode` for a machine that adopted the log of one; `takeOverNode` for a node that took over a lost one; `applyRevocation` for a revoked key that every node refuses from then on; `recordLosses` for a node that was removed before it had delivered everything; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console',
     examples: ['createKey'],
   }),
   resource_id: z.string().nullable().meta({ description: 'what was created, changed or named' }),

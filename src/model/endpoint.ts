@@ -82,6 +82,18 @@ const SegmentMaxAgeSeconds = z
   .max(maxAgeSecondsMax)
   .meta({ examples: [maxAgeSecondsDefault] })
 
+/** Where a record is before it is acknowledged: on the disk of a node, and with two copies in the copy store of the node as well. */
+const Copies = z
+  .int()
+  .min(1)
+  .max(2)
+  .meta({
+    description:
+      '1: a record is acknowledged once it is on the disk of a node; 2: once it is in the copy store as well (`INLET_COPY_URL`), so that it survives the machine',
+    examples: [1],
+  })
+export const copiesDefault = 1
+
 export const CreateEndpoint = z.strictObject({
   region: Region,
   name: EndpointName.nullable().optional(),
@@ -93,6 +105,7 @@ export const CreateEndpoint = z.strictObject({
   compaction: AutomaticCompaction.nullable().optional(),
   kept_headers: KeptHeaders.optional(),
   kept_fields: KeptFields.optional(),
+  copies: Copies.optional(),
 })
 export type CreateEndpoint = z.infer<typeof CreateEndpoint>
 
@@ -106,6 +119,7 @@ export const ChangeEndpoint = z.strictObject({
   compaction: AutomaticCompaction.nullable().optional(),
   kept_headers: KeptHeaders.nullable().optional(),
   kept_fields: KeptFields.nullable().optional(),
+  copies: Copies.nullable().optional(),
 })
 export type ChangeEndpoint = z.infer<typeof ChangeEndpoint>
 
@@ -171,6 +185,7 @@ export const Endpoint = z.object({
   compaction: AutomaticCompaction.nullable().meta({ description: 'merges small files by itself; null if it does not' }),
   kept_headers: z.array(z.string()).meta({ description: 'HTTP headers that are kept with the records of a request' }),
   kept_fields: z.array(KeptField).meta({ description: 'what is kept of the sender of each record' }),
+  copies: Copies,
 })
 export type Endpoint = z.infer<typeof Endpoint>
 

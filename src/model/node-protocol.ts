@@ -53,6 +53,7 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *   GET  /internal/v1/ca                   → 200 the root certificate that join tokens pin, in PEM; 404 if there is none
  *   POST /internal/v1/join                 Join        → 200 Joined, 401, 403 if the token is for another region. Idempotent.
  *   POST /internal/v1/adopt                Adopt       → 204; from then on only the new secret is accepted
+ *   POST /internal/v1/take-over            TakeOver    → 204; 404 if there is no such node in the region, 409 while it runs. Idempotent.
  *   POST /internal/v1/register             Register    → 200 Registered; 403 if the credential is for another region
  *   POST /internal/v1/snapshot             SnapshotRequest → 200 sections, one JSON document per line (`snapshot-sections.ts`),
  *                                          or 204 if nothing changed within `wait_ms`; 409 if the digest is not known
@@ -104,6 +105,13 @@ export type Joined = z.infer<typeof Joined>
 /** Gives the id of a node, whose log was adopted, the secret that the adopting machine made. */
 export const Adopt = z.object({ secret: z.string().regex(nodeSecretPattern) })
 export type Adopt = z.infer<typeof Adopt>
+
+/**
+ * Gives a node whose machine is lost to the node that asks, with the secret that it made for it. `lost_node_id` is in the same region. From then
+ * on control refuses the lost machine.
+ */
+export const TakeOver = z.strictObject({ lost_node_id: Id, secret: z.string().regex(nodeSecretPattern) })
+export type TakeOver = z.infer<typeof TakeOver>
 
 export const Registered = z.object({ epoch: z.int() })
 
@@ -225,6 +233,8 @@ export const Heartbeat = z.discriminatedUnion('process', [
     disk_full: z.boolean(),
     /** Whether it was asked to stop: it accepts data until clients no longer find it, but gets no new clients. */
     leaving: z.boolean().optional(),
+    /** Whether it has a copy store, for endpoints with two copies. A node of the release before acknowledges with one. */
+    copy_store: z.boolean().optional(),
     blocked: boundedList(BlockedLog, reportLimits.logsMax),
     /** Now and then. */
     disk: z.strictObject({ free_bytes: ReportedCount, total_bytes: ReportedCount }).optional(),

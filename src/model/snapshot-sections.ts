@@ -59,6 +59,8 @@ export const EndpointSection = z.object({
   kept_headers: z.array(z.string()).default([]),
   /** Nodes ignore names that they do not know. Missing in what a process of the release before stored. */
   kept_fields: z.array(z.string()).optional(),
+  /** Missing in what a process of the release before stored. */
+  copies: z.int().min(1).max(2).default(1),
   destination: DestinationTarget.nullable(),
   bindings: z.array(BindingSection),
   /** Nodes of the release before do not know them, and write nothing for them. Missing in what a process of that release stored. */

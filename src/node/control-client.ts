@@ -23,6 +23,7 @@ import {
   Registered,
   SeriesRecorded,
   type SeriesReport,
+  type TakeOver,
   type UsageReport,
   UsageTotals,
 } from '#model/node-protocol.ts'
@@ -118,6 +119,11 @@ export class ControlClient {
   /** Replaces the credential of this node, whose log is on another machine now. Needs the one before. */
   async adopt(body: Adopt, credential: string, signal: AbortSignal): Promise<void> {
     await this.#call('POST', 'adopt', { body, signal, token: credential })
+  }
+
+  /** Makes this node the one that delivers for a node whose machine is lost. */
+  async takeOver(body: TakeOver, signal: AbortSignal): Promise<void> {
+    await this.#call('POST', 'take-over', { body, signal })
   }
 
   async register(body: Register, signal: AbortSignal): Promise<number> {

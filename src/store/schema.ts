@@ -168,6 +168,8 @@ export type Database = OtherTables & {
     /** JSON of the names; null for none. Also `kept_fields`. */
     kept_headers: string | null
     kept_fields: string | null
+    /** Where a record is before it is acknowledged; null for the default. */
+    copies: number | null
     destination_id: string | null
     since_epoch: number
     /** When draining started. */
@@ -236,6 +238,7 @@ export type Database = OtherTables & {
     disk_full: number
     /** Only of ingest: it was asked to stop. */
     leaving: number
+    copy_store: number
     last_seen_at: number
     /** Time of the last healthy heartbeat. */
     healthy_at: number | null

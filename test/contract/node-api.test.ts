@@ -321,6 +321,7 @@ describe('POST /internal/v1/snapshot', () => {
           mqtt_config: null,
           kept_headers: [],
           kept_fields: [],
+          copies: 1,
         },
         destination: {
           id,

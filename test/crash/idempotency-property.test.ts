@@ -8,6 +8,7 @@ import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { appendOnce } from '#ingest/gate/append-once.ts'
+import { noCopyStore } from '#ingest/gate/copied.ts'
 import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
 import { type Random, seededRandom } from '#lib/random.ts'
 import { system } from '#lib/system.ts'
@@ -162,9 +163,9 @@ class World {
       payload,
     } as const
     const wal = this.#wal
-    const gate = { log: wal, storedRequests: this.#requests }
+    const gate = { log: wal, storedRequests: this.#requests, copies: noCopyStore }
     const append = async () => await wal.append(log, frame)
-    const receipt = await appendOnce(gate, { endpointId: log, key, frame, append }).catch(() => undefined)
+    const receipt = await appendOnce(gate, { endpoint: { id: log, copies: 1 }, key, frame, append }).catch(() => undefined)
     if (receipt === undefined) return
     const name = `${log} ${key}`
     this.#receipts.set(name, (this.#receipts.get(name) ?? new Set()).add(receipt.seq))

@@ -7,6 +7,7 @@
 import { Buffer } from 'node:buffer'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { appendOnce } from '#ingest/gate/append-once.ts'
+import { noCopyStore } from '#ingest/gate/copied.ts'
 import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
@@ -44,8 +45,8 @@ async function send(key: string): Promise<string> {
   const envelope = encodeEnvelope({ protocol: 'http', idempotency_key: key })
   const frame = { ...oneRecord({ at: rig.clock.now() * 1_000 }), envelope: Buffer.from(envelope) }
   const append = async () => await rig.wal.append('log', frame)
-  const gate = { log: rig.wal, storedRequests: requests }
-  const { seq, isRepeated } = await appendOnce(gate, { endpointId: 'log', key, frame, append })
+  const gate = { log: rig.wal, storedRequests: requests, copies: noCopyStore }
+  const { seq, isRepeated } = await appendOnce(gate, { endpoint: { id: 'log', copies: 1 }, key, frame, append })
   return `${isRepeated ? 'repeated' : 'new'} ${seq}`
 }
 

@@ -58,12 +58,13 @@ const promtool = test.skipIf(!hasPromtool && !isThorough)
 if (!hasPromtool) console.warn('promtool is missing: what it checks is skipped; .ci/counterparts installs it')
 
 describeWith('processes', 'monitoring', () => {
+  const copyStore = mkdtempSync(join(tmpdir(), 'inlet-copies-'))
   let installation: Installation
   let control: Scrape
   let ingest: Scrape
 
   beforeAll(async () => {
-    const environment = { INLET_METRICS_TOKEN: metricsToken }
+    const environment = { INLET_METRICS_TOKEN: metricsToken, INLET_COPY_URL: `file://${copyStore}` }
     installation = await Installation.create({ environment })
     await installation.start('start')
     const { id, viewId } = await installation.endpoint({ bucket: 'monitored', view: { name: 'strict', definition } })
@@ -76,7 +77,10 @@ describeWith('processes', 'monitoring', () => {
     ingest = await scrape(installation.ingestUrl)
     expect(control.text).toContain(`view_id="${viewId}"`)
   }, 120_000)
-  afterAll(() => installation[Symbol.asyncDispose]())
+  afterAll(async () => {
+    await installation[Symbol.asyncDispose]()
+    rmSync(copyStore, { recursive: true })
+  })
 
   test('records are counted once on their way, and rejected rows by view and code', () => {
     expect(ingest.value('inlet_ingest_records_total')).toBe(4)

@@ -114,6 +114,7 @@ async function start(): Promise<void> {
   plane = composeIngest(config, {
     ...{ nodeId, control: client, registration, fence, files, clock, machine: systemClock, random, logger },
     addresses: { http: config.ingestListen, mqtt: null },
+    openCopies: undefined,
     openLog: (hooks) => new MemoryLogWriter({ storage, clock, random, ...hooks }),
     startThread: () => {
       throw new Error('no export request is sent')

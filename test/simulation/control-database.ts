@@ -84,7 +84,7 @@ async function furnish(store: Store): Promise<Store> {
   const settings = { name: null, segment_bytes: null, segment_max_age_seconds: null, mqtt_config: null }
   const output_formats = ['parquet', 'parquet_views'] as const
   const compaction: AutomaticCompaction = { period: 'day', except_views: [], remove_after_hours: 1 }
-  const kept = { compaction, kept_headers: null, kept_fields: null }
+  const kept = { compaction, kept_headers: null, kept_fields: null, copies: null }
   for (const [index, id] of endpointIds.entries()) {
     const endpoint = { id, region: 'loc', label: `endpoint${index}`, since_epoch: 1, destination_id: destinationId }
     await inNewEpoch(store, (db) => insertEndpoint(db, accountId, { ...endpoint, ...settings, output_formats, ...kept }, startMs))

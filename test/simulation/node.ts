@@ -125,6 +125,7 @@ export class SimulatedNode {
         ...{ nodeId, control: client, files, clock, machine: life.clock, random, logger },
         registration: new Registration({ client, credential, joinSecret: null, node: description, logger }),
         fence: await NodeFence.open({ path: paths.nodeFence, files, logger }),
+        openCopies: undefined,
         openLog: (hooks) =>
           new LocalLogWriter({ directory: paths.wal, files, clock, random, logger, limits: { recoveryWaitMs }, ...hooks }),
         startThread: () => {

@@ -83,6 +83,7 @@ export function anEndpoint(change: Partial<NewEndpoint> = {}): NewEndpoint {
     compaction: null,
     kept_headers: null,
     kept_fields: null,
+    copies: null,
     ...change,
   }
 }

@@ -135,7 +135,8 @@ describeStores('housekeeping', (test) => {
     const [removed, silent, present] = [newId(), newId(), newId()]
     for (const node_id of [silent, present])
       await registerNode(store.db, { node_id, region: 'loc', ipv4: [], ipv6: [], ingest_address: 'node:1' }, t0)
-    const seen = { node_id: present, process: 'ingest', applied_epoch: 1, healthy: 1, reasons: '[]', disk_full: 0, leaving: 0 }
+    const flags = { healthy: 1, disk_full: 0, leaving: 0, copy_store: 0 }
+    const seen = { node_id: present, process: 'ingest', applied_epoch: 1, reasons: '[]', ...flags }
     await store.db
       .insertInto('node_processes')
       .values({ ...seen, last_seen_at: t0 + 2 })

@@ -4,6 +4,7 @@ import { AppError } from '#errors.ts'
 import { Allowances } from '#ingest/gate/allowances.ts'
 import { ConnectionBudget } from '#ingest/gate/connection-budget.ts'
 import type { GateOptions } from '#ingest/gate/context.ts'
+import { noCopyStore } from '#ingest/gate/copied.ts'
 import { EndpointCounts } from '#ingest/gate/endpoint-counters.ts'
 import { EndpointTable, type Route } from '#ingest/gate/endpoint-table.ts'
 import { Gate } from '#ingest/gate/gate.ts'
@@ -45,6 +46,7 @@ export function aGate({
   counts = new EndpointCounts(),
   append = () => Promise.reject(new Error('the test stores nothing')),
   whenRecovered = () => Promise.resolve(true),
+  copies = noCopyStore,
   once = () => Promise.reject(new Error('the test stores nothing')),
   room = {},
   verifyKey = () => {
@@ -59,6 +61,7 @@ export function aGate({
   readonly append?: GateOptions['log']['append']
   readonly whenRecovered?: GateOptions['log']['whenRecovered']
   readonly once?: GateOptions['storedRequests']['once']
+  readonly copies?: GateOptions['copies']
   readonly room?: Partial<Room>
   readonly verifyKey?: GateOptions['authenticator']['verifyKey']
   readonly authenticator?: Partial<GateOptions['authenticator']>
@@ -99,6 +102,7 @@ export function aGate({
     clock: systemClock,
     log: { append, whenRecovered },
     storedRequests: { once },
+    copies,
     logger,
   })
 }

@@ -79,6 +79,7 @@ export function anEndpoint(change: Partial<SnapshotEndpoint> = {}): SnapshotEndp
     mqtt_config: null,
     kept_headers: [],
     kept_fields: [],
+    copies: 1,
     destination: null,
     views: [],
     committed_seq: -1,

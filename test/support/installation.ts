@@ -294,6 +294,7 @@ export type EndpointSettings = {
   readonly kept_headers?: readonly string[]
   readonly kept_fields?: readonly string[]
   readonly segment_bytes?: number
+  readonly copies?: 1 | 2
 }
 
 async function freeUrl(): Promise<string> {

@@ -31,6 +31,7 @@ export const nodeCommand = command(
         brief: `without DIR: ${adopt.flags.adopt.brief}. With DIR: deliver what a node whose machine is gone left there, under its id, and end`,
         placeholder: 'DIR',
       },
+      adoptCopy: optional('deliver what a node whose machine is gone had in the copy store, under its id, and end', 'NODE'),
       region: optional('region of this node: INLET_REGION', 'REGION'),
       control: optional('URL of the API for nodes of control: INLET_CONTROL_URL', 'URL'),
       joinToken: optional('token with which this node joins, at its first start: INLET_JOIN_TOKEN', 'TOKEN'),

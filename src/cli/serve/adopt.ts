@@ -57,13 +57,15 @@ export type AdoptionOptions = Hooks & {
   readonly directory: string
   /** Whether somebody set the region, whose default fits one machine. */
   readonly isRegionGiven: boolean
+  /** Called once nothing is left. */
+  readonly onDelivered?: () => Promise<void>
   readonly startIngest: (config: Config, hooks: Hooks & { readonly stopping: AbortSignal }) => Promise<App & Refusable>
   readonly startDelivery: (config: Config, hooks: Hooks) => Promise<App & { backlog(): Backlog }>
 }
 
 /** `stopping` ends a start that waits for control: then it rejects with its reason. */
 export async function startAdoption(options: AdoptionOptions, stopping: AbortSignal): Promise<App> {
-  const { config, directory, isRegionGiven, startIngest, startDelivery, logger, clock } = options
+  const { config, directory, isRegionGiven, startIngest, startDelivery, onDelivered, logger, clock } = options
   const adopted = await adoptedConfig(config, directory)
   if (
     config.controlUrl !== null &&
@@ -84,7 +86,7 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
   })
   let printed = ''
   let printedAt = Number.NEGATIVE_INFINITY
-  const check = () => {
+  const check = async () => {
     const progress = progressOf(delivery.backlog())
     const { segments, bytes, reasons, forPerson } = progress
     if (progress.isDone) {
@@ -93,10 +95,12 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
           { segments: forPerson, bytes, reasons },
           `what is left needs a person: INLET_DATA_DIR=${adopted.paths.data} inlet segments`,
         )
-      else
+      else {
+        await onDelivered?.()
         logger.notice(
           `nothing is left: the directory can be removed, and after ${nodeLimits.healthySeconds} seconds the node, with inlet nodes remove`,
         )
+      }
       finished.resolve(forPerson > 0 ? 1 : 0)
     } else if (JSON.stringify(progress) !== printed && clock.monotonic() - printedAt >= reportMs) {
       printed = JSON.stringify(progress)

@@ -1,7 +1,8 @@
 /**
  * The environment of each child of the supervisor.
  *
- * Law: a process gets only what it uses. Ingest, which reads what strangers send, has no key of the database, of a bucket or of the operator.
+ * Law: a process gets only what it uses. Ingest, which reads what strangers send, has no key of the database, of the operator, or of a bucket
+ * but the one with its copies.
  */
 import { options } from '#config/config.ts'
 
@@ -86,6 +87,13 @@ const readers: Readonly<Record<keyof typeof options, readonly ChildName[]>> = {
   corsOrigins: ingest,
   publicKeys: withClients,
   credentialLease: ingest,
+  copyUrl: ingest,
+  copyWindowMs: ingest,
+  copyS3Endpoint: ingest,
+  copyRegion: ingest,
+  copyPathStyle: ingest,
+  copyAccessKeyId: ingest,
+  copySecretAccessKey: ingest,
   mqttListen: ingest,
   tlsCertificateFile: ingest,
   tlsKeyFile: ingest,

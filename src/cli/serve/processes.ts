@@ -27,14 +27,16 @@ const variables = {
   dataDir: 'INLET_DATA_DIR',
 } as const
 
-/** `adopt`: the directory of a node whose machine is gone; empty for that of this node. */
-export type NodeFlags = { readonly adopt?: string } & { readonly [Flag in keyof typeof variables]?: string }
+/** `adopt`: the directory of a node whose machine is gone; empty for that of this node. `adoptCopy`: the id of one with a copy of its log. */
+export type NodeFlags = { readonly adopt?: string; readonly adoptCopy?: string } & {
+  readonly [Flag in keyof typeof variables]?: string
+}
 
 export function start(this: CliContext, flags: AdoptFlags): Promise<void> {
   return supervise('start', ['control', 'delivery', 'ingest'], this, flags)
 }
 
-export function node(this: CliContext, { adopt, ...given }: NodeFlags): Promise<void> {
+export function node(this: CliContext, { adopt, adoptCopy, ...given }: NodeFlags): Promise<void> {
   const settings = Object.fromEntries(
     Object.entries(variables).flatMap(([flag, name]) => {
       const value = given[flag as keyof typeof variables]
@@ -43,7 +45,8 @@ export function node(this: CliContext, { adopt, ...given }: NodeFlags): Promise<
   )
   // Every user of the machine can read the arguments of a process, as long as it runs.
   if (given.joinToken !== undefined) process.title = 'inlet node'
-  if (adopt) return deliverAdopted(this, adopt, settings)
+  if (adoptCopy !== undefined) return deliverAdopted(this, { nodeId: adoptCopy }, settings)
+  if (adopt) return deliverAdopted(this, { directory: adopt }, settings)
   return supervise('node', ['delivery', 'ingest'], this, { adopt: adopt !== undefined, settings })
 }
 
@@ -127,7 +130,10 @@ async function serveOne(name: string, context: CliContext, load: Load): Promise<
   })
 }
 
-async function deliverAdopted(context: CliContext, directory: string, settings: Readonly<Record<string, string>>): Promise<void> {
+/** A directory that has the log, or a node with a copy of it. */
+type Adopted = { readonly directory: string } | { readonly nodeId: string }
+
+async function deliverAdopted(context: CliContext, adopted: Adopted, settings: Readonly<Record<string, string>>): Promise<void> {
   const { clock } = context
   const config = await context.readConfig(settings)
   const environment = { ...(await import('#config/config.ts')).environment, ...settings }
@@ -146,7 +152,12 @@ async function deliverAdopted(context: CliContext, directory: string, settings: 
         checkObjectStore(config, ['delivery', 'ingest'], logger, environment['INLET_OBJECT_STORE'])
         const isRegionGiven = Boolean(environment['INLET_REGION'])
         const apps = { startIngest: startAdoptedIngest, startDelivery }
-        return await startAdoption({ config, directory, isRegionGiven, ...apps, logger, clock }, stopping)
+        const more = { config, isRegionGiven, ...apps, logger, clock }
+        if ('directory' in adopted) return await startAdoption({ ...more, ...adopted }, stopping)
+        const { adoptCopy } = await import('./adopt-copy.ts')
+        const copy = await adoptCopy({ config, ...adopted, logger, clock, stopping })
+        const onDelivered = () => copy.removeCopies()
+        return await startAdoption({ ...more, directory: copy.directory, onDelivered }, stopping)
       }
     },
   })

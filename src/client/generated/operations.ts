@@ -208,6 +208,8 @@ readonly remove_after_hours: number | null
 readonly kept_headers: (string)[]
 /** what is kept of the sender of each record */
 readonly kept_fields: ("address" | "address_masked" | "key_name")[]
+/** 1: a record is acknowledged once it is on the disk of a node; 2: once it is in the copy store as well (`INLET_COPY_URL`), so that it survives the machine */
+readonly copies: number
 /** what attached views read and is no longer kept; usually empty */
 readonly warnings: (string)[]
 }>

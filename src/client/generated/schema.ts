@@ -66,7 +66,7 @@ readonly actor: string
 readonly actor_name: string | null
 /** the client, as control sees it; null for commands, and for calls of the operator */
 readonly address: string | null
-/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `adoptNode` for a machine that adopted the log of one; `applyRevocation` for a revoked key that every node refuses from then on; `recordLosses` for a node that was removed before it had delivered everything; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console */
+/** the `operationId` in this description; `revokeKeyNow` for `revokeKey` with `now`; `joinNode` for a node that joined; `adoptNode` for a machine that adopted the log of one; `takeOverNode` for a node that took over a lost one; `applyRevocation` for a revoked key that every node refuses from then on; `recordLosses` for a node that was removed before it had delivered everything; `stopCanary` for a canary that its rule stopped; `signInByEmail` and the like for people at the console */
 readonly operation: string
 /** what was created, changed or named */
 readonly resource_id: string | null
@@ -174,6 +174,7 @@ readonly remove_after_hours?: number | null | undefined
 } | null | undefined
 readonly kept_headers?: (string)[] | null | undefined
 readonly kept_fields?: ("address" | "address_masked" | "key_name")[] | null | undefined
+readonly copies?: number | null | undefined
 }
 readonly ChangeMqttConfig: {
 readonly enabled?: boolean | null | undefined
@@ -406,6 +407,8 @@ readonly remove_after_hours?: number | null | undefined
 readonly kept_headers?: (string)[] | undefined
 /** what is kept of the sender of each record: the `address` of the client, or only its network (`address_masked`: the last octet of IPv4 and the last 80 bits of IPv6 are zero), both as `$$.address` in views, and the name of the API key (`key_name`, `$$.key_name`). An address is personal data in many countries */
 readonly kept_fields?: ("address" | "address_masked" | "key_name")[] | undefined
+/** 1: a record is acknowledged once it is on the disk of a node; 2: once it is in the copy store as well (`INLET_COPY_URL`), so that it survives the machine */
+readonly copies?: number | undefined
 }
 readonly CreateJoinToken: {
 readonly name: string
@@ -693,6 +696,8 @@ readonly remove_after_hours: number | null
 readonly kept_headers: (string)[]
 /** what is kept of the sender of each record */
 readonly kept_fields: ("address" | "address_masked" | "key_name")[]
+/** 1: a record is acknowledged once it is on the disk of a node; 2: once it is in the copy store as well (`INLET_COPY_URL`), so that it survives the machine */
+readonly copies: number
 }
 readonly EndpointBucket: {
 /** when the bucket begins, in UTC */
@@ -3071,6 +3076,8 @@ readonly remove_after_hours: number | null
 readonly kept_headers: (string)[]
 /** what is kept of the sender of each record */
 readonly kept_fields: ("address" | "address_masked" | "key_name")[]
+/** 1: a record is acknowledged once it is on the disk of a node; 2: once it is in the copy store as well (`INLET_COPY_URL`), so that it survives the machine */
+readonly copies: number
 /** what attached views read and is no longer kept; usually empty */
 readonly warnings: (string)[]
 }

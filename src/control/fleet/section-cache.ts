@@ -34,6 +34,7 @@ export class SectionCache {
       mqtt_config: null,
       kept_headers: null,
       kept_fields: null,
+      copies: null,
     })
     this.#settingsHash = createHash('sha256')
       .update(

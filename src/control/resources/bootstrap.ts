@@ -142,6 +142,7 @@ async function createFirstAccount(options: BootstrapOptions): Promise<Bootstrapp
       compaction: null,
       kept_headers: null,
       kept_fields: null,
+      copies: null,
     }
     await insertEndpoint(db, account_id, { ...created.endpoint, ...settings, since_epoch: epoch }, now)
     await attachFirstView(db, account_id, created.endpoint.id, now)

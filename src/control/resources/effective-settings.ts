@@ -1,4 +1,4 @@
-import { type MqttConfig, type OutputFormat, outputFormatsDefault } from '#model/endpoint.ts'
+import { copiesDefault, type MqttConfig, type OutputFormat, outputFormatsDefault } from '#model/endpoint.ts'
 import type { KeptField } from '#model/kept-fields.ts'
 import { segmentLimits } from '#model/limits.ts'
 import type { EndpointSettings } from '#store/endpoints/endpoints.ts'
@@ -10,6 +10,7 @@ export type EffectiveSettings = {
   mqtt_config: MqttConfig | null
   kept_headers: string[]
   kept_fields: KeptField[]
+  copies: number
 }
 
 /** Fills in the defaults of this release for settings that the owner did not choose. */
@@ -21,5 +22,6 @@ export function effectiveSettings(settings: Pick<EndpointSettings, keyof Effecti
     mqtt_config: settings.mqtt_config,
     kept_headers: [...(settings.kept_headers ?? [])],
     kept_fields: [...(settings.kept_fields ?? [])],
+    copies: settings.copies ?? copiesDefault,
   }
 }

@@ -36,6 +36,7 @@ import type { DrainHold } from '../status/drain.ts'
 import type { EndpointState, EndpointStates, Observation } from '../status/endpoint-states.ts'
 import { judgeReport } from '../status/reports.ts'
 import { actorOf } from './actor.ts'
+import { requireCopyStores } from './copy-stores.ts'
 import { effectiveSettings } from './effective-settings.ts'
 
 export type EndpointsOptions = Pick<ControlContext, 'store' | 'applyChange' | 'clock' | 'logger'> & {
@@ -62,18 +63,21 @@ export function endpointService(options: EndpointsOptions) {
 
     async create({ account_id }: Principal, { region, ...settings }: CreateEndpoint): Promise<Endpoint> {
       const endpoint = newEndpoint(region, settings)
-      const created = await applyChange((db, since_epoch) =>
-        withinQuotas(db, account_id, ['endpoints'], () =>
+      const created = await applyChange(async (db, since_epoch) => {
+        await requireCopyStores(db, region, settings.copies, clock.now())
+        return await withinQuotas(db, account_id, ['endpoints'], () =>
           insertEndpoint(db, account_id, { ...endpoint, since_epoch }, clock.now()),
-        ),
-      )
+        )
+      })
       return toEndpoint(created)
     },
 
     async change({ account_id }: Principal, id: string, change: ChangeEndpoint): Promise<ChangedEndpoint> {
       const { mqtt_config: patch, ...settings } = change
       const changed = await applyChange(async (db) => {
-        const mqtt_config = patch && mergeMqttConfig((await getEndpoint(db, account_id, id)).mqtt_config, patch)
+        const before = await getEndpoint(db, account_id, id)
+        const mqtt_config = patch && mergeMqttConfig(before.mqtt_config, patch)
+        if (settings.copies !== before.copies) await requireCopyStores(db, before.region, settings.copies, clock.now())
         return updateEndpoint(db, account_id, id, { ...settings, mqtt_config }, clock.now())
       })
       const changesKept = change.kept_fields !== undefined || change.kept_headers !== undefined
@@ -164,6 +168,7 @@ function newEndpoint(region: string, settings: Omit<CreateEndpoint, 'region'>) {
     compaction: settings.compaction ?? null,
     kept_headers: settings.kept_headers ?? null,
     kept_fields: settings.kept_fields ?? null,
+    copies: settings.copies ?? null,
   }
 }
 

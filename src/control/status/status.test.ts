@@ -19,7 +19,7 @@ const ago = (seconds: number) => isoTimestamp(now - seconds * 1000)
 
 const anEndpoint = (more: Partial<EndpointFacts> = {}): EndpointFacts => ({
   ...{ region: 'loc', label: 'abc', account_suspended: false, desired_state: 'active', since_epoch: 5 },
-  ...{ created_at: ago(600), provisioned_at: null },
+  ...{ created_at: ago(600), provisioned_at: null, copies: null },
   destination_status: 'valid',
   ...more,
 })

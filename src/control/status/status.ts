@@ -8,7 +8,7 @@ import { countNoun } from '#lib/count-noun.ts'
 import { namedId } from '#lib/named-id.ts'
 import type { DestinationStatus } from '#model/destination.ts'
 import { describeEmptyRegion } from '#model/empty-region.ts'
-import type { EndpointStatus } from '#model/endpoint.ts'
+import { copiesDefault, type EndpointStatus } from '#model/endpoint.ts'
 import { nodeLimits } from '#model/limits.ts'
 import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from '#naming/checks/naming.ts'
 import { hasRecentHeartbeat, servingNodes } from '#naming/serving-nodes.ts'
@@ -77,6 +77,7 @@ export function computeStatus(
     ...missing,
     ...naming.reasons,
     ...listDestinationReasons(endpoint.destination_status),
+    ...serving.flatMap((node) => listCopyReasons(endpoint, node)),
     ...serving.flatMap((node) => listDeliveryReasons(node, nowMs)),
     ...listMissingReasons(missingCommits),
     ...held,
@@ -212,6 +213,12 @@ function listMissingReasons(missing: Missing | undefined): readonly string[] {
 function listDestinationReasons(status: DestinationStatus | null): readonly string[] {
   if (status === null) return ['no destination is bound: data is kept on the nodes']
   return status === 'valid' ? [] : ['the destination is not validated']
+}
+
+/** A node that knows of copies says so itself if it has no copy store. */
+function listCopyReasons({ copies }: Pick<EndpointFacts, 'copies'>, { id, name, ingest }: NodeFacts): readonly string[] {
+  if ((copies ?? copiesDefault) === copiesDefault || ingest === null || ingest.has_copy_store) return []
+  return [`node ${namedId(id, name)} has no copy store: set INLET_COPY_URL on it, or copies of the endpoint to 1`]
 }
 
 function listDeliveryReasons(node: NodeFacts, nowMs: number): readonly string[] {

@@ -1,5 +1,6 @@
 import type { DatabasePosition } from '#model/database-position.ts'
 import type { AssignableDestination } from '#model/destination.ts'
+import { copiesDefault } from '#model/endpoint.ts'
 import { segmentLimits } from '#model/limits.ts'
 import { effectiveQuotas } from '#model/quota.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
@@ -90,6 +91,7 @@ const unowned = {
   mqtt_config: null,
   kept_headers: [],
   kept_fields: [],
+  copies: copiesDefault,
   views: [],
   committed_seq: -1,
 }

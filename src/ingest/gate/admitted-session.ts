@@ -6,12 +6,14 @@
  * Law: `stored` is called after fdatasync (law 1), for batches in the order in which their records arrived [MQTT-4.6.0-2].
  */
 import type { FrameInput } from '#log/frame.ts'
+import type { Appended } from '#log/log-writer.ts'
 import { recordLimits } from '#model/limits.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Allowance, NodeQuota } from './allowance.ts'
 import { appendOnce } from './append-once.ts'
 import type { Remote } from './client-addresses.ts'
 import type { GateContext } from './context.ts'
+import { needsCopy, requireCopyStore, whenAcknowledgeable } from './copied.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
 import { type KeptSender, keptSenderOf } from './kept-sender.ts'
 import { gateLimits } from './limits.ts'
@@ -143,7 +145,8 @@ export class AdmittedSession {
       const earlier = this.#unordered ?? (key === undefined ? undefined : batch?.promise)
       const completeAtMs = this.#context.clock.monotonic()
       batch = this.#batch = { promise, completeAtMs, ids: [], records: 0, payloadBytes: 0, bytes: 0 }
-      this.#follow(batch, key === undefined && earlier === undefined ? promise : this.#after(earlier, promise))
+      const settles = key === undefined ? this.#whenAcknowledgeable(promise) : promise
+      this.#follow(batch, key === undefined && earlier === undefined ? settles : this.#after(earlier, settles))
     }
     batch.records += 1
     batch.payloadBytes += payload.length
@@ -159,8 +162,9 @@ export class AdmittedSession {
 
   /** Takes a record from what the account may send. Counts a refusal. */
   #maySend(nowMs: number): boolean {
-    const { authenticator, lease, allowances } = this.#context
-    if (this.#revision !== authenticator.revision || lease.refusal !== undefined) this.recheck()
+    const { authenticator, lease, copies, allowances } = this.#context
+    const mayHaveChanged = lease.refusal !== undefined || (needsCopy(this.#endpoint) && copies.refusal !== undefined)
+    if (this.#revision !== authenticator.revision || mayHaveChanged || this.#refusal?.outcome === 'not_copied') this.recheck()
     if (this.#refusal !== undefined) {
       this.#countRefused(this.#refusal, 1)
       return false
@@ -174,12 +178,13 @@ export class AdmittedSession {
   }
 
   #findRefusal(): Rejection | undefined {
-    const { configuration, fence, lease, authenticator } = this.#context
+    const { configuration, fence, lease, copies, authenticator } = this.#context
     const { kept_fields } = this.#endpoint
     try {
       requirePlace(fence)
       requireLease(lease)
       this.#endpoint = configuration.endpoints?.recheck(this.#endpoint) ?? this.#endpoint
+      requireCopyStore(this.#endpoint, copies)
       if (kept_fields.join() !== this.#endpoint.kept_fields.join()) this.#keptSender = this.#findKeptSender()
     } catch (error) {
       if (error instanceof Rejection) return error
@@ -198,10 +203,16 @@ export class AdmittedSession {
     })
   }
 
-  async #appendOnce(key: string, frame: FrameInput): Promise<unknown> {
-    const endpointId = this.#endpoint.id
-    const append = () => this.#context.log.append(endpointId, frame)
-    return await appendOnce(this.#context, { endpointId, key: readIdempotencyKey(key), frame, append })
+  async #appendOnce(key: string, frame: FrameInput): Promise<Appended> {
+    const endpoint = this.#endpoint
+    const append = async () => whenAcknowledgeable(endpoint, await this.#context.log.append(endpoint.id, frame))
+    return await appendOnce(this.#context, { endpoint, key: readIdempotencyKey(key), frame, append })
+  }
+
+  /** Records that are appended together have one promise, and get one here. */
+  #whenAcknowledgeable(appended: Promise<Appended>): Promise<Appended> {
+    const endpoint = this.#endpoint
+    return needsCopy(endpoint) ? appended.then((durable) => whenAcknowledgeable(endpoint, durable)) : appended
   }
 
   /** Resolves as `promise` does, but not before what came earlier has settled. */

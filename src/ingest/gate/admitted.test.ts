@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, test } from 'vitest'
+import { CopyError } from '#copies/copy-error.ts'
 import { AppError } from '#errors.ts'
 import { InvariantError } from '#lib/assert.ts'
 import type { Appended } from '#log/log-writer.ts'
@@ -10,6 +11,7 @@ import type { Records, Responder } from './admitted.ts'
 import type { GateOptions } from './context.ts'
 import { EndpointCounts } from './endpoint-counters.ts'
 import { EndpointTable } from './endpoint-table.ts'
+import type { Gate } from './gate.ts'
 import { Rejection } from './rejection.ts'
 
 const endpoint = anEndpoint({ account_id: 'account' })
@@ -134,4 +136,57 @@ test('a request with a key waits until the keys that a crash left in the log are
   expect(asked).toEqual([])
   recovered.resolve(true)
   expect(await responder.outcome).toBe(stored)
+})
+
+describe('an endpoint with two copies', () => {
+  const twice = anEndpoint({ account_id: 'account', copies: 2 })
+  const store = { refusal: undefined as string | undefined, whenCopied: async () => undefined }
+
+  test.each([undefined, 'key'])(
+    'acknowledges once the records are copied, and not because they are on the disk: key %s',
+    async (key) => {
+      const copied = Promise.withResolvers<void>()
+      const counts = new EndpointCounts()
+      const gate = aGate({
+        ...{ endpoints: [twice], counts, copies: store },
+        append: () => Promise.resolve({ seq: 7, copied: copied.promise }),
+        once: async (_endpointId, _key, _frame, append) => ({ ...(await append()), records: 2, bytes: 4, isRepeated: false }),
+      })
+      const responder = aResponder()
+      gate.admit(aSender(principal)).append({ ...records, key }, responder)
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(counts.takeAll()).toEqual([])
+      copied.resolve()
+      expect(await responder.outcome).toMatchObject({ seq: 7, isRepeated: false })
+    },
+  )
+
+  const slow = () => Promise.reject(new CopyError('unavailable', 'the store is slow'))
+  const outcomeOf = (gate: Gate, error: unknown) => gate.rejectionOf(error).outcome
+
+  test.each<[string, () => Appended]>([
+    ['the copy fails', () => ({ seq: 7, copied: slow() })],
+    ['its setting changed on the way to the disk', () => ({ seq: 7 })],
+  ])('acknowledges nothing if %s', async (_, appended) => {
+    const gate = aGate({ endpoints: [twice], copies: store, append: async () => appended() })
+    const responder = aResponder()
+    gate.admit(aSender(principal)).append(records, responder)
+    const outcome = await responder.outcome
+    expect(outcome === 'not_copied' ? outcome : outcomeOf(gate, outcome)).toBe('not_copied')
+  })
+
+  test('acknowledges a repetition once the first request is copied', async () => {
+    const once = async () => ({ seq: 7, records: 2, bytes: 4, isRepeated: true })
+    const gate = aGate({ endpoints: [twice], copies: { ...store, whenCopied: slow }, once })
+    const responder = aResponder()
+    gate.admit(aSender(principal)).append({ ...records, key: 'key' }, responder)
+    expect(outcomeOf(gate, await responder.outcome)).toBe('not_copied')
+  })
+
+  test('is refused before its records are read, without a copy store or while that fails', () => {
+    for (const copies of [undefined, { ...store, refusal: 'the copy store takes no records' }]) {
+      const gate = aGate({ endpoints: [twice], append, ...(copies === undefined ? {} : { copies }) })
+      expect(() => gate.admit(aSender(principal))).toThrow(expect.objectContaining({ outcome: 'not_copied' }))
+    }
+  })
 })

@@ -3,7 +3,8 @@
  *
  * Owns: the memory that it uses, the checks that are due again once its records have arrived, the append, and what is counted.
  * Does not own: the wire format, and how the protocol responds.
- * Law: a request has one outcome. It is acknowledged after fdatasync (law 1), and only if its sender may still send at the append.
+ * Law: a request has one outcome. It is acknowledged after fdatasync (law 1), with two copies in the copy store as well, and only if its sender
+ * may still send at the append.
  */
 import { assert } from '#lib/assert.ts'
 import type { FrameInput, Layout } from '#log/frame.ts'
@@ -13,6 +14,7 @@ import { AdmittedSession, type SessionClient } from './admitted-session.ts'
 import type { Allowance } from './allowance.ts'
 import { appendOnce } from './append-once.ts'
 import type { GateContext } from './context.ts'
+import { needsCopy, requireCopyStore, whenAcknowledgeable } from './copied.ts'
 import { type KeptSender, keptSenderOf } from './kept-sender.ts'
 import type { Room } from './node-room.ts'
 import type { Stored } from './receipt.ts'
@@ -156,9 +158,10 @@ export class Admitted {
       responder.acknowledge(nothing)
       return
     }
-    this.#recheck()
-    const { log, clock } = this.#context
-    const { id } = this.endpoint
+    const endpoint = this.#recheck()
+    const { log, copies, clock } = this.#context
+    requireCopyStore(endpoint, copies)
+    const store = async () => whenAcknowledgeable(endpoint, await log.append(endpoint.id, frame))
     const now = clock.now()
     this.#completeAtMs = clock.monotonic()
     const frame: FrameInput = {
@@ -171,17 +174,18 @@ export class Admitted {
     if (key === undefined) {
       this.#spend(body.records, now)
       responder.appending()
-      log.append(id, frame).then((appended) => this.#stored(body, appended, responder), failed)
+      const stored = needsCopy(endpoint) ? store() : log.append(endpoint.id, frame)
+      stored.then((appended) => this.#stored(body, appended, responder), failed)
       return
     }
     responder.appending()
     let durable: Appended | undefined
     const append = async () => {
       this.#spend(body.records, now)
-      durable = await log.append(id, frame)
+      durable = await store()
       return durable
     }
-    appendOnce(this.#context, { endpointId: id, key, frame, append }).then((stored) => {
+    appendOnce(this.#context, { endpoint, key, frame, append }).then((stored) => {
       if (stored.isRepeated || durable === undefined) responder.acknowledge(stored)
       else this.#stored(body, durable, responder)
     }, failed)
@@ -202,9 +206,10 @@ export class Admitted {
     this.#isConsumed = true
   }
 
-  #recheck(): void {
+  /** Returns the endpoint as it is now. Throws Rejection. */
+  #recheck(): SnapshotEndpoint {
     requireLease(this.#context.lease)
-    this.#context.configuration.endpoints?.recheck(this.endpoint)
+    return this.#context.configuration.endpoints?.recheck(this.endpoint) ?? this.endpoint
   }
 
   #spend(records: number, nowMs: number): void {

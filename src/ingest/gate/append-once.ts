@@ -1,11 +1,13 @@
 import type { FrameInput } from '#log/frame.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { GateContext } from './context.ts'
+import { needsCopy } from './copied.ts'
 import { gateLimits } from './limits.ts'
 import type { Stored } from './receipt.ts'
 import { tryAgain } from './rejection.ts'
 
 export type RepeatableRequest = {
-  readonly endpointId: string
+  readonly endpoint: Pick<SnapshotEndpoint, 'id' | 'copies'>
   readonly key: string
   readonly frame: FrameInput
   /** Not called for a request that was stored before. */
@@ -14,12 +16,15 @@ export type RepeatableRequest = {
 
 /** Stores a request that its sender may repeat, unless it was stored before. Rejects with Rejection, or as `append` does. */
 export async function appendOnce(
-  { log, storedRequests }: Pick<GateContext, 'log' | 'storedRequests'>,
-  { endpointId, key, frame, append }: RepeatableRequest,
+  { log, storedRequests, copies }: Pick<GateContext, 'log' | 'storedRequests' | 'copies'>,
+  { endpoint, key, frame, append }: RepeatableRequest,
 ): Promise<Stored> {
   // After a crash, keys are in the frames that it left. Asked before the key is looked for: later, frames may be read that the search missed.
-  const isEveryKeyKnown = await log.whenRecovered(endpointId)
-  return await storedRequests.once(endpointId, key, frame, isEveryKeyKnown ? append : refuse)
+  const isEveryKeyKnown = await log.whenRecovered(endpoint.id)
+  const stored = await storedRequests.once(endpoint.id, key, frame, isEveryKeyKnown ? append : refuse)
+  // It may have been stored on this disk alone, and its sender was told so.
+  if (stored.isRepeated && needsCopy(endpoint)) await copies.whenCopied(endpoint.id, stored.seq)
+  return stored
 }
 
 async function refuse(): Promise<never> {

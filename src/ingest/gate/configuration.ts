@@ -8,6 +8,7 @@ import type { Logger } from '#lib/telemetry.ts'
 import type { LogWriter } from '#log/log-writer.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
 import type { Authenticator } from './authenticator.ts'
+import { needsCopy } from './copied.ts'
 import { EndpointTable } from './endpoint-table.ts'
 
 export type ConfigurationOptions = {
@@ -51,6 +52,7 @@ export class Configuration {
           segmentMaxAgeMs: isRefused ? 0 : segment_max_age_seconds * 1000,
           seqAbove: committed_seq,
           owner: account_id,
+          isCopied: needsCopy(endpoint),
         })
     }
     log.endUnowned(new Set(snapshot.endpoints.map(({ id }) => id)))

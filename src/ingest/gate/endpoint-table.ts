@@ -1,5 +1,6 @@
 import type { KeyPrincipal } from '#model/principal.ts'
 import type { Snapshot, SnapshotEndpoint } from '#model/snapshot.ts'
+import { needsCopy } from './copied.ts'
 import { gateLimits } from './limits.ts'
 import { Rejection } from './rejection.ts'
 
@@ -42,6 +43,15 @@ export class EndpointTable {
       if (others === undefined) this.#byAccount.set(endpoint.account_id, [endpoint])
       else others.push(endpoint)
     }
+  }
+
+  get(id: string): SnapshotEndpoint | undefined {
+    return this.#byId.get(id)
+  }
+
+  /** Returns the ids of the endpoints that need a copy store. */
+  copied(): readonly string[] {
+    return [...this.#byId.values()].flatMap((endpoint) => (needsCopy(endpoint) ? endpoint.id : []))
   }
 
   /** Throws Rejection. An endpoint of another account is rejected like one that does not exist. Whether it accepts data is `requireAccepting`. */

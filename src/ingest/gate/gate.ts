@@ -8,6 +8,7 @@
  * Does not own: the checks after that, the append and what is counted (admitted.ts, admitted-session.ts), credentials on the wire, bounds on
  * what one client may send.
  */
+import { CopyError } from '#copies/copy-error.ts'
 import { InvariantError } from '#lib/assert.ts'
 import { Durations } from '#lib/durations.ts'
 import { LogError } from '#log/log-error.ts'
@@ -15,6 +16,7 @@ import type { KeyPrincipal } from '#model/principal.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { Admitted } from './admitted.ts'
 import type { GateContext, GateOptions } from './context.ts'
+import { requireCopyStore } from './copied.ts'
 import { type EndpointTable, requireAccepting } from './endpoint-table.ts'
 import { gateLimits } from './limits.ts'
 import { Rejection, requireLease, requirePlace, tryAgain } from './rejection.ts'
@@ -61,6 +63,13 @@ export class Gate {
       return new Rejection('failed', 'this node has just lost its place: the records may be delivered, or not; send them again', {
         cause: error,
       })
+    if (error instanceof CopyError)
+      return tryAgain(
+        'not_copied',
+        `the records are on the disk of this node alone, and may be delivered: ${error.message}; send them again`,
+        gateLimits.retryStoreSeconds,
+        { cause: error },
+      )
     if (error instanceof LogError) {
       const reason =
         error.reason === 'disk_full' ? 'the disk of this node is full' : `the records could not be stored (${error.reason})`
@@ -108,6 +117,7 @@ export class Gate {
     const endpoint = this.#requireConfiguration().resolve(principal, sender)
     try {
       requireAccepting(endpoint)
+      requireCopyStore(endpoint, this.#context.copies)
       this.#requireAllowance(endpoint)
       this.#context.keyUse.add(principal.key_id)
       this.#claim(sender, endpoint)

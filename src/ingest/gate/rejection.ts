@@ -35,6 +35,8 @@ export type Outcome =
   | 'no_room'
   /** The log could not store the records. */
   | 'not_stored'
+  /** The records are not in the copy store, without which the endpoint acknowledges none. */
+  | 'not_copied'
   /** A bug in this node. */
   | 'failed'
 

@@ -22,6 +22,7 @@ const codes: Readonly<Record<Outcome, ErrorCode>> = {
   record_too_large: 'payload_too_large',
   no_room: 'unavailable',
   not_stored: 'unavailable',
+  not_copied: 'unavailable',
   failed: 'internal_error',
 }
 

@@ -15,6 +15,7 @@ import { Heartbeat, type HeartbeatSink } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
 import type { SnapshotFeed } from '#node/snapshot-feed.ts'
 import type { Configuration } from '../gate/configuration.ts'
+import type { CopyStore } from '../gate/copied.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { NodeRoom } from '../gate/node-room.ts'
 import type { StoredRequests } from '../idempotency/stored-requests.ts'
@@ -30,6 +31,8 @@ export type IngestReportOptions = {
   readonly gate: Gate
   readonly nodeRoom: NodeRoom
   readonly storedRequests: StoredRequests
+  /** Undefined: this node has no copy store. */
+  readonly copies: CopyStore | undefined
   readonly log: Pick<LogWriter, 'blocked'>
   readonly handed: HandedCertificate | undefined
   readonly isLeaving: () => boolean
@@ -92,12 +95,13 @@ export class IngestReport implements Service {
   }
 
   #problems(): readonly string[] {
-    const { storedRequests, clock } = this.#options
-    return [...storedRequests.problems(), ...(clock.problem === undefined ? [] : [clock.problem])]
+    const { storedRequests, copies, clock } = this.#options
+    const [uncopied] = this.#uncopiedEndpoints()
+    return [storedRequests.problems(), clock.problem ?? [], uncopied === undefined ? [] : (copies?.refusal ?? [])].flat()
   }
 
   #message(): Message {
-    const { nodeId, feed, configuration, nodeRoom, storedRequests, log, isLeaving } = this.#options
+    const { nodeId, feed, configuration, nodeRoom, storedRequests, log, copies, isLeaving } = this.#options
     const reasons = this.#unhealthyReasons()
     return {
       process: 'ingest',
@@ -107,9 +111,26 @@ export class IngestReport implements Service {
       reasons: boundReasons([...reasons, ...this.#problems()]),
       disk_full: nodeRoom.isDiskFull(),
       leaving: isLeaving(),
-      blocked: boundBlocked([...storedRequests.refused(), ...blockedEndpoints(log.blocked()), ...nodeRoom.fullEndpoints()]),
+      copy_store: copies !== undefined,
+      blocked: boundBlocked([
+        ...storedRequests.refused(),
+        ...blockedEndpoints(log.blocked()),
+        ...nodeRoom.fullEndpoints(),
+        ...this.#uncopiedEndpoints(),
+      ]),
       ...this.#space.next(),
     }
+  }
+
+  /** Control knows of itself where a node without a copy store is in the way. */
+  #uncopiedEndpoints(): readonly { readonly endpoint_id: string; readonly reason: string }[] {
+    const { configuration, copies } = this.#options
+    const refusal = copies?.refusal
+    if (refusal === undefined) return []
+    return (configuration.endpoints?.copied() ?? []).map((endpoint_id) => ({
+      endpoint_id,
+      reason: `new data is refused: ${refusal}`,
+    }))
   }
 }
 

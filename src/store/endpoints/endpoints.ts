@@ -29,6 +29,7 @@ export type EndpointSettings = {
   readonly compaction: AutomaticCompaction | null
   readonly kept_headers: readonly string[] | null
   readonly kept_fields: readonly KeptField[] | null
+  readonly copies: number | null
 }
 
 export type NewEndpoint = EndpointSettings & {
@@ -80,6 +81,7 @@ export async function insertEndpoint(
     compaction: toJsonOrNull(endpoint.compaction),
     kept_headers: toJsonOrNull(endpoint.kept_headers),
     kept_fields: toJsonOrNull(endpoint.kept_fields),
+    copies: endpoint.copies,
   }
   await touchKeysUnlessServed(db, account_id, region)
   await translateErrors(db.insertInto('endpoints').values(values).execute(), {
@@ -145,6 +147,7 @@ export type EndpointFacts = Pick<
   | 'provisioned_at'
   | 'since_epoch'
   | 'destination_status'
+  | 'copies'
 >
 
 /** Returns the active endpoints of an account, newest first, to filter them by computed status; optionally those with one name. */
@@ -158,7 +161,7 @@ export async function listEndpointFacts(db: Db, account_id: string, name?: strin
         .onRef('destinations.id', '=', 'endpoints.destination_id'),
     )
     .select(['endpoints.id', 'endpoints.region', 'endpoints.label', 'endpoints.since_epoch'])
-    .select(['endpoints.created_at', 'endpoints.provisioned_at'])
+    .select(['endpoints.created_at', 'endpoints.provisioned_at', 'endpoints.copies'])
     .select(['destinations.status as destination_status', 'accounts.status as account_status'])
     .where(({ and }) => and({ 'endpoints.account_id': account_id, 'endpoints.desired_state': 'active' }))
     .where('endpoints.deleted_at', 'is', null)
@@ -241,6 +244,7 @@ export async function updateEndpoint(
     compaction: change.compaction && toJsonOrNull(change.compaction),
     kept_headers: change.kept_headers && toJsonOrNull(change.kept_headers),
     kept_fields: change.kept_fields && toJsonOrNull(change.kept_fields),
+    copies: change.copies,
   } satisfies Record<keyof EndpointSettings, unknown>
   const values = Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined))
   if (change.destination_id !== undefined) await noteFormerPlaces(db, { endpoint_id: id }, now)
@@ -377,6 +381,7 @@ export function toStoredEndpoint(row: Row): StoredEndpoint {
     compaction: fromJsonOrNull(row.compaction),
     kept_headers: fromJsonOrNull(row.kept_headers),
     kept_fields: fromJsonOrNull(row.kept_fields),
+    copies: row.copies,
     since_epoch: row.since_epoch,
     created_at: toTime(row.created_at),
     provisioned_at: toTimeOrNull(row.provisioned_at),

@@ -69,6 +69,7 @@ import * as searchedLosses from './0060-searched-losses.ts'
 import * as quarantinedSeqs from './0061-quarantined-seqs.ts'
 import * as heldSegments from './0062-held-segments.ts'
 import * as formerPlaces from './0063-former-places.ts'
+import * as copies from './0064-copies.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -137,6 +138,7 @@ const released: readonly Migration[] = [
   { version: 61, name: 'quarantined-seqs', up: quarantinedSeqs.up },
   { version: 62, name: 'held-segments', up: heldSegments.up },
   { version: 63, name: 'former-places', up: formerPlaces.up },
+  { version: 64, name: 'copies', up: copies.up },
 ]
 
 /** An arbitrary number, the same in every release. */

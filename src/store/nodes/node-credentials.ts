@@ -114,6 +114,13 @@ export async function replaceAdoptedCredential(
   return true
 }
 
+/** Gives the id of a node whose machine is lost another credential, whatever it had before. */
+export async function replaceLostCredential(db: Tx, id: string, credential_hash: string, now: number): Promise<void> {
+  const before = await findNodeCredential(db, id)
+  await db.updateTable('nodes').set({ credential_hash, credential_revoked_at: null }).where('id', '=', id).execute()
+  if (before !== undefined) await rememberEnd(db, id, before, { fence: 'node_adopted', revoked_at: null }, now)
+}
+
 type FormerCredential = Selectable<Database['former_credentials']>
 type Credential = Pick<CredentialRow, 'region' | 'credential_hash' | 'registered_at'>
 type End = { readonly fence: Fence; readonly revoked_at: number | null }

@@ -20,6 +20,8 @@ export type ProcessFacts = {
   readonly disk_full: boolean
   /** Only of ingest: it was asked to stop, and gets no new clients. */
   readonly leaving: boolean
+  /** Only of ingest: it may acknowledge for endpoints with two copies. */
+  readonly has_copy_store: boolean
   /** The configuration that it keeps, because it refuses that of this database; null if it does not. */
   readonly kept_position: DatabasePosition | null
   readonly last_seen_at: string
@@ -115,8 +117,9 @@ export function factsOf(heartbeat: Heartbeat, now: number) {
   const { applied_epoch, healthy, reasons } = heartbeat
   const disk_full = fromFlag(heartbeat.process === 'ingest' && heartbeat.disk_full)
   const leaving = fromFlag(heartbeat.process === 'ingest' && heartbeat.leaving === true)
+  const copy_store = fromFlag(heartbeat.process === 'ingest' && heartbeat.copy_store === true)
   const lag_version = heartbeat.process === 'delivery' ? (heartbeat.lag_version ?? null) : null
-  const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, leaving }
+  const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, leaving, copy_store }
   const kept_position = heartbeat.kept_position === undefined ? null : JSON.stringify(heartbeat.kept_position)
   return { ...known, kept_position, last_seen_at: now, lag_version }
 }
@@ -284,6 +287,7 @@ function toProcessFacts(row: Database['node_processes']): ProcessFacts {
     reasons: fromJson(row.reasons),
     disk_full: row.disk_full === 1,
     leaving: row.leaving === 1,
+    has_copy_store: row.copy_store === 1,
     kept_position: fromJsonOrNull(row.kept_position),
     last_seen_at: toTime(row.last_seen_at),
     healthy_at: toTimeOrNull(row.healthy_at),

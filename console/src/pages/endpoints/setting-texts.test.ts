@@ -3,7 +3,7 @@ import type { Endpoint } from '../../api/endpoints.ts'
 import { changedSettings, settingsOf, textsOf } from './setting-texts.ts'
 
 const endpoint = (kept_fields: Endpoint['kept_fields']) =>
-  ({ output_formats: [], kept_headers: [], kept_fields }) as unknown as Endpoint
+  ({ output_formats: [], kept_headers: [], kept_fields, copies: 1 }) as unknown as Endpoint
 
 test.each<[Endpoint['kept_fields'], string, boolean]>([
   [[], '', false],

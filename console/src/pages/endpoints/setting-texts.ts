@@ -24,6 +24,12 @@ export const addresses = [
 ] as const
 type AddressChoice = (typeof addresses)[number]['value']
 
+export const copyChoices = [
+  { value: '1', label: 'On the disk of a node' },
+  { value: '2', label: 'On the disk of a node and in its copy store' },
+] as const
+type CopyChoice = (typeof copyChoices)[number]['value']
+
 export type SettingTexts = ReturnType<typeof textsOf>
 
 export function textsOf({ name, destination_id, compaction, ...endpoint }: Endpoint) {
@@ -39,6 +45,7 @@ export function textsOf({ name, destination_id, compaction, ...endpoint }: Endpo
     kept_headers: endpoint.kept_headers.join(', '),
     address: (endpoint.kept_fields.find((field) => field !== 'key_name') ?? '') as AddressChoice,
     keeps_key_name: endpoint.kept_fields.includes('key_name'),
+    copies: String(endpoint.copies) as CopyChoice,
   }
 }
 
@@ -60,6 +67,7 @@ export function settingsOf(texts: SettingTexts) {
           },
     kept_headers: namesIn(texts.kept_headers),
     kept_fields: [...(texts.address === '' ? [] : [texts.address]), ...(texts.keeps_key_name ? (['key_name'] as const) : [])],
+    copies: Number(texts.copies),
   } satisfies EndpointChange
 }
 

@@ -10,6 +10,7 @@ import { destinationChoices, UnvalidatedNote } from './destination-choices.tsx'
 import {
   addresses,
   changedSettings,
+  copyChoices,
   type Format,
   formats,
   namesIn,
@@ -58,6 +59,13 @@ export function SettingsForm({ account, endpoint, readOnly }: SettingsFormProps)
             {...field('segment_bytes', errorOf)}
             {...{ type: 'number', min: 8, max: 1000, step: 'any', disabled }}
             hint="Within seconds, also for the open segment. Whichever comes first."
+          />
+          <SelectField
+            label="A record is acknowledged once it is"
+            {...field('copies', errorOf)}
+            disabled={disabled}
+            hint="For each record that is sent from then on. With a copy it survives the machine; each node of the region needs INLET_COPY_URL."
+            choices={copyChoices}
           />
           {formatFields(fields, errorOf, disabled)}
           {compactionFields(fields, errorOf, disabled)}

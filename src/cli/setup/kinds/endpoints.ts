@@ -1,4 +1,4 @@
-import { MqttConfig, outputFormatsDefault } from '#model/endpoint.ts'
+import { copiesDefault, MqttConfig, outputFormatsDefault } from '#model/endpoint.ts'
 import { segmentLimits } from '#model/limits.ts'
 import type { DeclaredEndpoint } from '#model/setup.ts'
 import type { Account, Endpoint } from './account.ts'
@@ -17,6 +17,7 @@ const defaults = {
   compaction: null,
   kept_headers: [],
   kept_fields: [],
+  copies: copiesDefault,
 }
 
 /** `region` is not a setting, because it never changes. */
@@ -32,6 +33,7 @@ function settingsOf(endpoint: EndpointSettings): Settings {
     compaction,
     kept_headers,
     kept_fields,
+    copies,
   } = endpoint
   return {
     destination,
@@ -42,6 +44,7 @@ function settingsOf(endpoint: EndpointSettings): Settings {
     compaction: compaction ? { ...compaction, except_views: compaction.except_views.toSorted() } : null,
     kept_headers: kept_headers?.toSorted() ?? defaults.kept_headers,
     kept_fields: kept_fields?.toSorted() ?? defaults.kept_fields,
+    copies: copies ?? defaults.copies,
   } satisfies Record<keyof EndpointSettings, unknown>
 }
 

@@ -24,6 +24,7 @@ import {
   Registered,
   SeriesRecorded,
   SeriesReport,
+  TakeOver,
   UsageReport,
   UsageTotals,
 } from '#model/node-protocol.ts'
@@ -61,6 +62,17 @@ export function adoptRoute(access: NodeAccess): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post('/adopt', { schema: { body: Adopt } }, async (request, reply) => {
       await access.adopt(request.node, bearerToken(request), request.body)
+      return reply.code(204).send()
+    })
+    done()
+  }
+}
+
+/** For a node that delivers the copies of another one, whose machine is lost. */
+export function takeOverRoute(access: NodeAccess): FastifyPluginCallbackZod {
+  return (app, _options, done) => {
+    app.post('/take-over', { schema: { body: TakeOver } }, async (request, reply) => {
+      await access.takeOver(request.node, request.body)
       return reply.code(204).send()
     })
     done()

@@ -20,7 +20,7 @@ import { rejectUnrouted } from '../requests/unrouted.ts'
 import { BodyBudget } from './body-budget.ts'
 import { nodeJobRoutes } from './jobs.ts'
 import { leftOnDiskRoute } from './left-on-disk.ts'
-import { adoptRoute, joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute } from './routes.ts'
+import { adoptRoute, joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute, takeOverRoute } from './routes.ts'
 import { nodeScrubRoutes } from './scrub.ts'
 
 declare module 'fastify' {
@@ -94,6 +94,7 @@ export async function buildNodeServer(options: NodeServerOptions): Promise<Fasti
         if (request.routeOptions.url === `${prefix}/snapshot` && statusCode === 200) await verify(request)
       })
       await api.register(adoptRoute(access))
+      await api.register(takeOverRoute(access))
       await api.register(nodeApiRoutes(services))
       await api.register(nodeJobRoutes(services.jobLeases))
       await api.register(nodeScrubRoutes(services.scrubs))

@@ -57,6 +57,7 @@ const reasonOf: Readonly<Record<Outcome, Reason>> = {
   record_too_large: 'packet_too_large',
   no_room: 'server_busy',
   not_stored: 'server_busy',
+  not_copied: 'server_busy',
   failed: 'server_busy',
 }
 

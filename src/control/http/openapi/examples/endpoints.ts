@@ -32,6 +32,7 @@ const endpoint = {
   compaction: { period: 'day', except_views: [], remove_after_hours: 168 },
   kept_headers: ['x-hub-signature-256', 'x-github-event', 'x-github-delivery'],
   kept_fields: ['address_masked', 'key_name'],
+  copies: 1,
 }
 
 const forcedDeletion = {

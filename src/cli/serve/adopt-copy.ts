@@ -1,0 +1,107 @@
+/**
+ * `inlet node --adopt-copy NODE`: the first part of it, which makes a directory for `--adopt` of what a lost node had in the copy store.
+ *
+ * Owns: `<data>/taken-over/<node id>`. Does not own: the delivery (adopt.ts), what is in the store (copies/restore.ts).
+ * Law: control gives the lost node to this machine before its copies are read. The credential is durable before, so a command that was
+ * stopped goes on.
+ */
+import { join } from 'node:path'
+import { controlOf } from '#config/addresses.ts'
+import type { Config } from '#config/config.ts'
+import { withDataDirectory } from '#config/data-paths.ts'
+import { copyFolder } from '#copies/copy-names.ts'
+import { openCopyStore } from '#copies/open-store.ts'
+import { removeRestored, restoreLog } from '#copies/restore.ts'
+import { type Clock, sleep } from '#lib/clock.ts'
+import { writeDurably } from '#lib/files.ts'
+import { readTrimmed } from '#lib/read-or-create.ts'
+import { system } from '#lib/system.ts'
+import type { Logger } from '#lib/telemetry.ts'
+import { UserError } from '#lib/user-error.ts'
+import { isUuid } from '#lib/uuid.ts'
+import { PieceWriter } from '#log/local/piece-writer.ts'
+import { nodeLimits } from '#model/limits.ts'
+import { ControlClient, ControlError, controlTimeoutMs } from '#node/control-client.ts'
+import { NodeCredential } from '#node/credential.ts'
+
+export type AdoptCopyOptions = {
+  readonly config: Config
+  /** The lost node. */
+  readonly nodeId: string
+  readonly logger: Logger
+  readonly clock: Clock
+  /** Ends the wait for control and the store. */
+  readonly stopping: AbortSignal
+}
+
+export type AdoptedCopy = {
+  /** For `startAdoption`. */
+  readonly directory: string
+  /** Call it once all is delivered. */
+  removeCopies(): Promise<void>
+}
+
+/** The last heartbeat may be that of a machine that has just died. */
+const waitMsMax = 2 * nodeLimits.healthySeconds * 1_000
+const askMs = 1_000
+
+/** Throws UserError. */
+export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy> {
+  const { config, nodeId, logger, clock, stopping } = options
+  const { files } = system
+  if (!isUuid(nodeId)) throw new UserError(`--adopt-copy: must be the id of a node, not "${nodeId}": inlet nodes list shows it`)
+  const { copyUrl } = config
+  if (copyUrl === null) throw new UserError('--adopt-copy: needs INLET_COPY_URL, the copy store of the lost node')
+  const by = await readTrimmed(files, config.paths.nodeId)
+  if (by === undefined)
+    throw new UserError(`${config.paths.data} is not the data directory of a node: run this where a node of the region runs`)
+  const directory = join(config.paths.data, 'taken-over', nodeId)
+  const { paths } = withDataDirectory(config, directory)
+  const done = join(paths.node, 'restored')
+  const opened = await openCopyStore({ ...config, copyUrl }, system)
+  const place = { store: opened.store, folder: copyFolder(opened.prefix, nodeId) }
+  if ((await readTrimmed(files, done)) === undefined) {
+    await writeDurably(files, paths.nodeId, Buffer.from(`${nodeId}\n`))
+    await takeOver({ ...options, by, secret: (await NodeCredential.open(nodeId, paths.nodeCredential, system)).secret })
+    const pieces = new PieceWriter(files, paths.wal)
+    const restored = await restoreLog({ ...system, ...place, nodeId, by, pieces, logger, clock, signal: stopping })
+    await writeDurably(files, paths.walNodeId, Buffer.from(`${nodeId}\n`))
+    await writeDurably(files, done, Buffer.from('restored\n'))
+    logger.notice({ node_id: nodeId, ...restored }, 'log restored from its copies')
+  }
+  return {
+    directory,
+    async removeCopies() {
+      await removeRestored(place, clock.timeout(controlTimeoutMs))
+      opened.close()
+    },
+  }
+}
+
+type TakeOverOptions = AdoptCopyOptions & { readonly by: string; readonly secret: string }
+
+/** Waits until control takes the lost node for silent. */
+async function takeOver({ config, nodeId, by, secret, logger, clock, stopping }: TakeOverOptions): Promise<void> {
+  const { files } = system
+  const credential = await NodeCredential.open(by, config.paths.nodeCredential, system)
+  const control = await ControlClient.open({ ...controlOf(config), pin: null, credential, files, clock })
+  const askUntil = clock.monotonic() + waitMsMax
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      const signal = AbortSignal.any([stopping, clock.timeout(controlTimeoutMs)])
+      await control.takeOver({ lost_node_id: nodeId, secret }, signal)
+      return
+    } catch (error) {
+      stopping.throwIfAborted()
+      const isRunning = error instanceof ControlError && error.status === 409
+      if (error instanceof ControlError && error.status >= 400 && error.status < 500 && !isRunning)
+        throw new UserError(error.detail)
+      if (clock.monotonic() >= askUntil)
+        throw new UserError(
+          isRunning ? error.detail : 'control was not reached, and it must refuse the lost machine first; try again',
+        )
+      if (attempt === 0) logger.warn('the adoption waits for control, which must refuse the lost machine')
+      await sleep(clock, askMs, stopping)
+    }
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * When records may be acknowledged: once they are on this disk, and for an endpoint with two copies in the copy store as well.
+ *
+ * Law: there is no acknowledgement with less than the endpoint asks for, whatever the state of the store.
+ */
+import type { Appended } from '#log/log-writer.ts'
+import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { gateLimits } from './limits.ts'
+import { tryAgain } from './rejection.ts'
+
+/** The copy store, as the gate needs it. */
+export interface CopyStore {
+  /** Why records that need a copy are refused; undefined while they are taken. */
+  readonly refusal: string | undefined
+  /** Resolves once all that a segment has by now is copied, or delivered. Rejects with a CopyError if that takes long. */
+  whenCopied(logName: string, seq: number): Promise<void>
+}
+
+/** A node without a copy store. */
+export const noCopyStore: CopyStore = {
+  refusal: 'this node has no copy store: set INLET_COPY_URL on it',
+  whenCopied: () => Promise.reject(new Error('this node has no copy store')),
+}
+
+export function needsCopy({ copies }: Pick<SnapshotEndpoint, 'copies'>): boolean {
+  return copies > 1
+}
+
+/** Throws Rejection if the endpoint needs copies and there are none now. */
+export function requireCopyStore(endpoint: Pick<SnapshotEndpoint, 'copies'>, { refusal }: Pick<CopyStore, 'refusal'>): void {
+  if (refusal !== undefined && needsCopy(endpoint)) throw tryAgain('not_copied', refusal, gateLimits.retryStoreSeconds)
+}
+
+/** Resolves once what was appended may be acknowledged. */
+export async function whenAcknowledgeable(endpoint: Pick<SnapshotEndpoint, 'copies'>, appended: Appended): Promise<Appended> {
+  if (!needsCopy(endpoint)) return appended
+  // Its setting changed on the way to the disk.
+  if (appended.copied === undefined)
+    throw tryAgain('not_copied', 'the copies of the endpoint have just been changed', gateLimits.retryStoreSeconds)
+  await appended.copied
+  return appended
+}

@@ -1,0 +1,64 @@
+/** A node takes over another one, whose machine is lost: control gives it the id, and refuses the lost machine. */
+import { expect, test } from 'vitest'
+import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
+import { newId } from '#model/id.ts'
+import { clientOf, newRegion, operatorToken, useControl } from '../support/control.ts'
+import { TestNode } from '../support/test-node.ts'
+
+const control = useControl()
+
+/** A node that control has not heard of for an hour, and another one of its region. */
+async function furnished() {
+  const region = newRegion()
+  const [lost, taking] = [await TestNode.register(control(), region), await TestNode.register(control(), region)]
+  const silent = () =>
+    control()
+      .store.db.updateTable('nodes')
+      .set({ registered_at: Date.now() - 3_600_000 })
+      .where('id', '=', lost.id)
+      .execute()
+  const secret = newNodeSecret()
+  const takeOver = (by = taking, lost_node_id = lost.id, made = secret) =>
+    by.call('POST', 'take-over', { lost_node_id, secret: made })
+  const standing = async (made: string) => {
+    const path = `committed-seqs?node_id=${lost.id}`
+    const { status, body } = await lost.call('GET', path, undefined, printNodeCredential(lost.id, made))
+    return status === 200 ? 'accepted' : body.fence
+  }
+  return { region, lost, taking, secret, silent, takeOver, standing }
+}
+
+test('a silent node is given to the node that asks, also if the answer was lost, and its machine is refused', async () => {
+  const { lost, taking, secret, silent, takeOver, standing } = await furnished()
+  await silent()
+  expect([(await takeOver()).status, (await takeOver()).status]).toEqual([204, 204])
+  expect([await standing(lost.secret), await standing(secret)]).toEqual(['node_adopted', 'accepted'])
+  const events = await clientOf(control().call, operatorToken).get(
+    '/v1/installation/audit-events?operation=takeOverNode&limit=10',
+  )
+  const of = events.body.items.filter(({ resource_id }: { readonly resource_id: string }) => resource_id === lost.id)
+  expect(of).toMatchObject([{ actor: `node:${taking.id}` }])
+})
+
+test('of two nodes that ask, the later one has it', async () => {
+  const { region, secret, silent, takeOver, standing } = await furnished()
+  await silent()
+  expect((await takeOver()).status).toBe(204)
+  const [other, later] = [await TestNode.register(control(), region), newNodeSecret()]
+  expect((await takeOver(other, undefined, later)).status).toBe(204)
+  expect([await standing(secret), await standing(later)]).toEqual(['node_adopted', 'accepted'])
+})
+
+test('a node that runs is not given away, nor one of another region, an unknown one, or the node itself', async () => {
+  const { lost, taking, takeOver, standing } = await furnished()
+  expect(await takeOver()).toMatchObject({
+    status: 409,
+    body: { detail: expect.stringContaining('runs: control heard of it at') },
+  })
+  const elsewhere = await TestNode.register(control(), newRegion())
+  const none = { status: 404, body: { detail: expect.stringContaining('there is no other node') } }
+  expect(await takeOver(elsewhere)).toMatchObject(none)
+  expect(await takeOver(taking, newId())).toMatchObject(none)
+  expect(await takeOver(taking, taking.id)).toMatchObject(none)
+  expect(await standing(lost.secret)).toBe('accepted')
+})

@@ -1,0 +1,139 @@
+/** Endpoints with two copies, on a node with a copy store in a directory. */
+import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { freePort } from '../../tools/services/processes.ts'
+import { Installation } from '../support/installation.ts'
+import { until } from '../support/until.ts'
+
+async function furnished(environment: Readonly<Record<string, string>> = {}) {
+  const installation = await Installation.create()
+  const store = join(installation.directory, 'copy-store')
+  installation.configure({ INLET_COPY_URL: `file://${store}`, ...environment })
+  await installation.start('control', 'ingest', 'delivery')
+  const objects = () =>
+    readdirSync(store, { recursive: true, encoding: 'utf8' }).filter((path) => /\/[a-z0-9]{10}\/\d{20}$/.test(path))
+  return { installation, store, objects }
+}
+
+test('a record of an endpoint with two copies is in the copy store when it is acknowledged, until it is delivered', async () => {
+  const { installation, objects } = await furnished()
+  await using _ = installation
+  const one = await installation.endpoint({ bucket: 'other' })
+  const two = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
+  expect((await installation.ingest(one.id, '{"n":1}')).status).toBe(202)
+  expect(objects()).toEqual([])
+  expect((await installation.ingest(two.id, '{"n":2}')).status).toBe(202)
+  expect(objects()).toHaveLength(1)
+  await installation.ok('PATCH', `/v1/endpoints/${two.id}`, { segment_max_age_seconds: 1 })
+  await until(
+    'the commit',
+    async () => (await installation.ok('GET', `/v1/endpoints/${two.id}/commits`)).items.length === 1,
+    30_000,
+  )
+  await until('the removal of the copy', () => objects().length === 0, 30_000)
+}, 120_000)
+
+test('while the copy store fails, only endpoints with two copies are refused, and a repeated request is stored once', async () => {
+  const { installation, store } = await furnished()
+  await using _ = installation
+  const one = await installation.endpoint({ bucket: 'other' })
+  const two = await installation.endpoint({ bucket: 'lake', copies: 2 })
+  const send = (id: string, n: number) => installation.ingest(id, JSON.stringify({ n }), { 'idempotency-key': `key-${id}-${n}` })
+  expect((await send(two.id, 1)).status).toBe(202)
+  const away = join(installation.directory, 'away')
+  renameSync(store, away)
+  writeFileSync(store, 'no directory')
+  const refused = await send(two.id, 2)
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, expect.stringMatching(/^\d+$/)])
+  expect(refused.body.detail).toContain('the copy store did not take the records in time')
+  const again = await send(two.id, 3)
+  expect([again.status, again.body.detail]).toEqual([503, expect.stringContaining('the copy store takes no records')])
+  expect((await send(one.id, 1)).status).toBe(202)
+  const reasons = async (id: string): Promise<string> =>
+    (await installation.ok('GET', `/v1/endpoints/${id}`)).status_reasons.join()
+  await until(
+    'the reason',
+    async () => (await reasons(two.id)).includes('new data is refused: the copy store takes no records'),
+    15_000,
+  )
+  expect(await reasons(one.id)).not.toContain('copy')
+  rmSync(store)
+  renameSync(away, store)
+  await until('the repetition', async () => (await send(two.id, 2)).status === 202, 30_000)
+  await until('the end of the reason', async () => !(await reasons(two.id)).includes('copy'), 15_000)
+  const records = async () =>
+    (await installation.ok('GET', `/v1/endpoints/${two.id}/commits`)).items.reduce(
+      (sum: number, commit: { readonly records: number }) => sum + commit.records,
+      0,
+    )
+  expect((await send(two.id, 4)).status).toBe(202)
+  await until('the three records', async () => (await records()) === 3, 30_000)
+}, 120_000)
+
+test('a node without a copy store refuses such an endpoint: the API with 422, and ingest with 503', async () => {
+  const { installation } = await furnished()
+  await using _ = installation
+  const { id } = await installation.endpoint({ bucket: 'lake', copies: 2 })
+  expect((await installation.ingest(id, '{"n":1}')).status).toBe(202)
+  await installation.end('ingest', 'SIGTERM')
+  installation.configure({ INLET_COPY_URL: '' })
+  await installation.start('ingest')
+  const refused = await installation.ingest(id, '{"n":2}')
+  expect([refused.status, refused.body.detail]).toEqual([503, expect.stringContaining('set INLET_COPY_URL on it')])
+  await until('the reason', async () => {
+    const { status_reasons } = await installation.ok('GET', `/v1/endpoints/${id}`)
+    return status_reasons.join().includes('has no copy store')
+  })
+  const created = await installation.request('POST', '/v1/endpoints', { region: 'loc', copies: 2 })
+  expect([created.status, created.body.errors?.[0]]).toEqual([
+    422,
+    { path: 'copies', message: expect.stringContaining('has no copy store: set INLET_COPY_URL there, and start it again') },
+  ])
+  expect((await installation.request('PATCH', `/v1/endpoints/${id}`, { copies: 1 })).status).toBe(200)
+  await until('data again', async () => (await installation.ingest(id, '{"n":3}')).status === 202, 15_000)
+}, 120_000)
+
+test('what a lost machine acknowledged with two copies is delivered by another one, once, and the machine may not come back', async () => {
+  const { installation, objects } = await furnished()
+  await using _ = installation
+  const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
+  const lost = (await installation.ingest(id, '{"n":1}')).body.node_id
+  for (let n = 2; n <= 20; n += 1) expect((await installation.ingest(id, `{"n":${n}}`)).status).toBe(202)
+  const node = join(installation.directory, 'node')
+  const disk = join(installation.directory, 'lost-disk')
+  for (const command of ['ingest', 'delivery']) await installation.kill(command)
+  renameSync(node, disk)
+
+  const other = join(installation.directory, 'other')
+  const port = await freePort()
+  const elsewhere = { INLET_DATA_DIR: other, INLET_CONTROL_URL: installation.nodeApiUrl, INLET_REGION: 'loc' }
+  mkdirSync(other)
+  symlinkSync(installation.buckets, join(other, 'buckets'))
+  cpSync(join(installation.directory, 'node-token'), join(other, 'node-token'))
+  installation.configure({ ...elsewhere, INLET_INGEST_LISTEN: `127.0.0.1:${port}` })
+  installation.spawn('node')
+  await until(
+    'the other node',
+    async () => (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok === true,
+    30_000,
+  )
+
+  const adoption = await installation.run('node', '--adopt-copy', lost)
+  expect([adoption.exitCode, adoption.log]).toEqual([0, expect.stringContaining('log restored from its copies')])
+  const commits = (await installation.ok('GET', `/v1/endpoints/${id}/commits`)).items
+  expect(commits).toMatchObject([{ node_id: lost, records: 20 }])
+  expect(await installation.ok('GET', `/v1/endpoints/${id}/receipts/${lost}-0`)).toMatchObject({ state: 'delivered' })
+  expect((await installation.ok('GET', '/v1/losses')).items.filter(({ state }: { state: string }) => state === 'open')).toEqual(
+    [],
+  )
+  // Only the one that closes the incarnation.
+  expect(objects()).toHaveLength(1)
+
+  // The machine comes back with its disk.
+  installation.configure({ INLET_DATA_DIR: installation.directory, INLET_INGEST_LISTEN: new URL(installation.ingestUrl).host })
+  renameSync(disk, node)
+  installation.spawn('ingest')
+  await until('the refusal', () => installation.log.includes('another machine adopted the log of this node'), 30_000)
+  expect((await installation.ingest(id, '{"n":21}')).status).toBe(503)
+}, 180_000)
