@@ -168,3 +168,22 @@ describe('a copier acknowledges nothing more once', () => {
     await copied
   })
 })
+
+test('a stop waits for what the store takes, and for nothing that it does not', async () => {
+  const { copier, clock } = aCopier()
+  const copied = copier.copy(aPiece(0))
+  await copier.stop(new AbortController().signal)
+  await copied
+  expect(stores.done).toHaveLength(1)
+
+  const other = aCopier({ incarnation: 'zzzzzzzzzz' })
+  stores.fault = () => 'refused'
+  const lost = other.copier.copy(aPiece(0))
+  lost.catch(() => undefined)
+  const again = other.copier.copyAgain(aPiece(1))
+  await other.copier.stop(AbortSignal.abort())
+  await expect(lost).rejects.toMatchObject({ reason: 'unavailable' })
+  await expect(again).rejects.toMatchObject({ message: 'the node stops' })
+  await expect(other.copier.copy(aPiece(2))).rejects.toMatchObject({ message: 'the node stops' })
+  clock.advance(1)
+})

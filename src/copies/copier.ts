@@ -80,7 +80,8 @@ export class Copier implements Service {
   #nextNumber = 0
   #waitingBytes = 0
   #cancelTimer = () => {}
-  #isFenced = false
+  /** Why nothing is copied any more. */
+  #ended: CopyError | undefined
   #problem: unknown
 
   constructor(options: CopierOptions) {
@@ -103,12 +104,12 @@ export class Copier implements Service {
   }
 
   get isFenced(): boolean {
-    return this.#isFenced
+    return this.#ended?.reason === 'fenced'
   }
 
   /** Why nothing more should be handed in now; undefined if it may. */
   get problem(): string | undefined {
-    if (this.#isFenced) return fencedText
+    if (this.isFenced) return fencedText
     if (this.#closed[0]?.isLate === true) return `the copy store takes no records: ${errorMessage(this.#problem)}`
     return this.#waitingBytes > copyLimits.waitingBytesMax ? 'records arrive faster than the copy store takes them' : undefined
   }
@@ -148,17 +149,16 @@ export class Copier implements Service {
   /** Copies what was handed in, until the signal aborts. */
   async stop(signal: AbortSignal): Promise<void> {
     if (this.#gathering !== undefined) this.#close(this.#gathering)
-    const last = this.#closed.at(-1)
-    if (last !== undefined) await settlesBefore(last.answer.promise, signal)
-    this.#stopping.abort(new CopyError('unavailable', 'the node stops'))
+    await settlesBefore(this.whenCopied(), signal).catch(() => undefined)
+    this.#end(new CopyError('unavailable', 'the node stops'))
   }
 
   #gather(): Window {
     if (this.#gathering !== undefined) return this.#gathering
     const { clock, windowMs } = this.#options
     const window = new Window()
-    if (this.#isFenced) {
-      window.reject(new CopyError('fenced', fencedText))
+    if (this.#ended !== undefined) {
+      window.reject(this.#ended)
       return window
     }
     const ms = this.#closed.length === 0 ? Math.min(windowMs, copyLimits.quietWindowMs) : windowMs
@@ -256,12 +256,13 @@ export class Copier implements Service {
   }
 
   #end(error: CopyError): void {
-    if (this.#isFenced) return
-    this.#isFenced = true
+    if (this.#ended !== undefined) return
+    this.#ended = error
     this.#stopping.abort(error)
     this.#cancelTimer()
     for (const window of this.#closed) window.reject(error)
     this.#gathering?.reject(error)
-    this.#options.logger.error({ node_id: this.#options.nodeId }, fencedText)
+    this.#gathering = undefined
+    if (this.isFenced) this.#options.logger.error({ node_id: this.#options.nodeId }, fencedText)
   }
 }

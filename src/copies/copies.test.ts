@@ -110,7 +110,10 @@ class Node {
   async texts(): Promise<string> {
     const found: string[] = []
     for (const name of await this.objects()) {
-      const { pieces } = await decodeCopy((await this.store.get(name)) ?? new Uint8Array())
+      const object = await this.store.get(name)
+      // It may have been removed since the listing.
+      if (object === undefined) continue
+      const { pieces } = await decodeCopy(object)
       found.push(
         ...pieces.map(({ chunks }) =>
           Buffer.concat(chunks)

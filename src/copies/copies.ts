@@ -86,6 +86,8 @@ export class Copies implements Service {
       failure: 'the copies of earlier records were not looked after',
       recovery: 'the copies of earlier records are looked after again',
       level: 'warn',
+      // Control waits for the first report of delivery.
+      failuresBeforeLog: 4,
       clock,
       logger,
     })
@@ -150,8 +152,9 @@ export class Copies implements Service {
   }
 
   async stop(signal: AbortSignal): Promise<void> {
-    await this.#upkeep.stop()
+    // In this order: the upkeep may wait for the copier.
     await this.#copier.stop(signal)
+    await this.#upkeep.stop()
   }
 
   async #runUpkeep(signal: AbortSignal): Promise<void> {
