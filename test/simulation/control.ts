@@ -266,10 +266,7 @@ export class SimulatedControl {
     ]
   }
 
-  /**
-   * A backfill covers every segment that was sealed before it, also those that were delivered late. Returns what it left out. As long as a later
-   * job of its view runs, late segments are not added to it.
-   */
+  /** A backfill covers every segment that was sealed before it, also those that were delivered late. Returns what it left out. */
   async findLeftOut(): Promise<readonly string[]> {
     const { db } = this.#store
     const left = await db
@@ -282,18 +279,6 @@ export class SimulatedControl {
       .where('jobs.kind', '=', 'backfill')
       .whereRef('commits.sealed_at', '<', 'jobs.created_at')
       .where('additions.commit_id', 'is', null)
-      .where(({ not, exists, selectFrom }) =>
-        not(
-          exists(
-            selectFrom('jobs as later')
-              .select('later.id')
-              .whereRef('later.view_id', '=', 'jobs.view_id')
-              .whereRef('later.endpoint_id', '=', 'jobs.endpoint_id')
-              .whereRef('later.id', '!=', 'jobs.id')
-              .whereRef('later.created_at', '>=', 'jobs.created_at'),
-          ),
-        ),
-      )
       .execute()
     return left.flatMap(({ id, view_id, applied_views }) =>
       applied_views?.includes(String(view_id)) === true ? [] : [`a backfill of ${view_id} left out ${id}`],

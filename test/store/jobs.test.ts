@@ -38,6 +38,13 @@ const files = (view_id: string): ArtifactFiles => ({
   'dlq/events/v2': { key: 'd', bytes: 1, rows: 1, sha256: 'ab', view_id, view_version: 2 },
 })
 
+async function finishUnits(store: Store, job_id: string): Promise<void> {
+  await transact(store, async (db) => {
+    await lockJob(db, job_id)
+    for (const unit of await listAvailableUnits(db, job_id, t0)) await finishUnit(db, unit, { status: 'done', outcome }, t0)
+  })
+}
+
 describeStores('jobs', (test) => {
   test('a segment sealed before the job and committed after it is added, and a finished job runs again', async ({ store }) => {
     const { account, endpoint, view, start } = await furnished(store, 0)
@@ -77,6 +84,29 @@ describeStores('jobs', (test) => {
     const second = await start()
     await late(1)
     expect(await totals(first, second)).toEqual([1, 2])
+  })
+
+  test('a finished job that gets a late segment while another one of the view runs goes on once that has ended', async ({
+    store,
+  }) => {
+    const { account, endpoint, view, start } = await furnished(store, 0)
+    const backfill = await start()
+    const rejecting = await aPublishedView(store, account)
+    const rejected = aCommit(endpoint.id, 0, { artifacts: files(rejecting.id), views: [anOutcome(rejecting.id)] })
+    await transact(store, (db) => recordCommit(db, rejected, t0))
+    for (const end of ['done', 'canceled'] as const) {
+      const redrive = await start({ kind: 'redrive', from_view_id: rejecting.id })
+      const late = aCommit(endpoint.id, end === 'done' ? 1 : 2, { sealed_at: iso(t0 - 1) })
+      await transact(store, (db) => recordCommit(db, late, t0))
+      expect(await getJob(store.db, account, backfill.id)).toMatchObject({ status: 'succeeded' })
+      if (end === 'canceled') await transact(store, (db) => setJobStatus(db, account, redrive.id, 'canceled', t0))
+      else await finishUnits(store, redrive.id)
+      expect(await getJob(store.db, account, backfill.id)).toMatchObject({ status: 'running', finished_at: null })
+      const units = await transact(store, (db) => listAvailableUnits(db, backfill.id, t0))
+      expect(units).toMatchObject([{ commit_id: late.id, view_id: view.id }])
+      await finishUnits(store, backfill.id)
+      expect(await getJob(store.db, account, backfill.id)).toMatchObject({ status: 'succeeded' })
+    }
   })
 
   test('a segment that a view was applied to without a file has an output; one that it failed on has none', async ({ store }) => {

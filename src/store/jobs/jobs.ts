@@ -11,6 +11,7 @@ import type { Page } from '#model/page.ts'
 import { inChunks } from '../chunks.ts'
 import { fromTimeOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { lockCommits } from '../commits/commits.ts'
+import { resumeLate } from '../commits/late-segments.ts'
 import { requireAllCommits } from '../commits/missing-commits.ts'
 import { translateErrors } from '../engines/database-error.ts'
 import { leaseLimits } from '../limits.ts'
@@ -134,13 +135,15 @@ async function insertUnits(db: Tx, { id, view_id, from_view_id, endpoint_id, fro
 
 /** Finishes a job that has no units left. */
 export async function finishJob(db: Tx, id: string, now: number): Promise<void> {
-  await db
+  const finished = await db
     .updateTable('jobs')
     .set({ finished_at: now, status: sql<string>`case when failed > 0 then 'failed' else 'succeeded' end` })
     .where('id', '=', id)
     .where('status', 'in', ['running', 'paused'])
     .where(sql<boolean>`done + skipped + failed >= total`)
-    .execute()
+    .returning(['view_id', 'endpoint_id'])
+    .executeTakeFirst()
+  if (finished !== undefined) await resumeLate(db, finished)
 }
 
 /** Throws not_found. */
@@ -201,6 +204,7 @@ export async function setJobStatus(
     .where('status', 'in', ['running', 'paused'])
     .execute()
   const job = await getJob(db, account_id, id)
+  if (job.status === 'canceled') await resumeLate(db, { view_id: job.view_id, endpoint_id: job.endpoint_id })
   if (job.status !== status)
     throw new AppError('validation_error', `the job has ${job.status === 'canceled' ? 'been canceled' : job.status}`)
   return job
