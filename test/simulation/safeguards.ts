@@ -241,8 +241,8 @@ export const safeguards: readonly Safeguard[] = [
   {
     name: 'a job covers segments that are delivered late',
     file: 'store/commits/late-segments.ts',
-    from: 'if (!applied.includes(job.view_id)) await addUnit(db, job, id)',
-    to: 'if (applied.includes(id)) await addUnit(db, job, id)',
+    from: 'if (!applied.includes(job.view_id)) await addUnit(db, { ...job, endpoint_id }, id)',
+    to: 'if (applied.includes(id)) await addUnit(db, { ...job, endpoint_id }, id)',
   },
   {
     name: 'the id of the node is compared with that of its log',
