@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
   choice,
+  duration,
   integer,
   matching,
   OptionError,
@@ -58,6 +59,12 @@ export const copyOptions = {
     'true',
     choice(['true', 'false']),
     '`true`: the bucket is part of the path of a URL, as gateways expect it; `false`: of the host name',
+  ),
+  takeoverAfter: option(
+    'INLET_TAKEOVER_AFTER',
+    '',
+    optional(duration(10, 86_400, '5m')),
+    'after this time of silence another node of the region takes over a node with a copy store, and delivers its copies, such as `5m`; set it for control; empty: never, a person does it with `inlet node --adopt-copy`',
   ),
   copyAccessKeyId: option(
     'INLET_COPY_ACCESS_KEY_ID',

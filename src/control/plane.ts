@@ -54,6 +54,7 @@ import { nodeService } from './fleet/node-reports.ts'
 import { reportedCommits } from './fleet/reported-commits.ts'
 import { scrubService } from './fleet/scrubs.ts'
 import { Snapshots } from './fleet/snapshots.ts'
+import { takeOverService } from './fleet/take-overs.ts'
 import { buildNodeServer } from './http/node-api/server.ts'
 import type { HttpServer, HttpServerOptions } from './http/requests/http-server.ts'
 import { registerRequestSeconds } from './http/requests/http-server.ts'
@@ -134,6 +135,8 @@ export type ControlConfig = {
   readonly awsPrincipalArn: string | null
   readonly baseDomain: string | null
   readonly commitsKeptDays: number
+  /** In seconds. */
+  readonly takeoverAfter: number | null
   readonly dnsNamesPerSecond: number | null
   readonly dnsProvider: 'static' | 'rfc2136' | 'route53' | null
   readonly dnsServer: ListenAddress | null
@@ -306,6 +309,7 @@ function buildNodeApi(
       certificates: issuedCertificates({ store, keyring: secrets.keyring, certificateName }),
       commits: reportedCommits({ store, clock, delivered }),
       leftOnDisks: leftOnDiskService({ store, clock, logger }),
+      takeOvers: takeOverService({ store, clock, logger, afterMs: config.takeoverAfter && config.takeoverAfter * 1_000 }),
       jobLeases: new JobLeases({ store, keyring: secrets.keyring, clock, logger, delivered }),
       scrubs: scrubService({ store, keptMs: config.commitsKeptDays * dayMs, clock }),
     },

@@ -54,6 +54,8 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *   POST /internal/v1/join                 Join        → 200 Joined, 401, 403 if the token is for another region. Idempotent.
  *   POST /internal/v1/adopt                Adopt       → 204; from then on only the new secret is accepted
  *   POST /internal/v1/take-over            TakeOver    → 204; 404 if there is no such node in the region, 409 while it runs. Idempotent.
+ *   POST /internal/v1/take-over/next        TakeOverNext → 200 TakeOvers
+ *   POST /internal/v1/take-over/end         TakeOverEnd → 204. Idempotent.
  *   POST /internal/v1/register             Register    → 200 Registered; 403 if the credential is for another region
  *   POST /internal/v1/snapshot             SnapshotRequest → 200 sections, one JSON document per line (`snapshot-sections.ts`),
  *                                          or 204 if nothing changed within `wait_ms`; 409 if the digest is not known
@@ -112,6 +114,16 @@ export type Adopt = z.infer<typeof Adopt>
  */
 export const TakeOver = z.strictObject({ lost_node_id: Id, secret: z.string().regex(nodeSecretPattern) })
 export type TakeOver = z.infer<typeof TakeOver>
+
+/** Asks which lost nodes this one shall take over. `running`: those that it is at. */
+export const TakeOverNext = z.strictObject({ node_id: Id, running: z.array(Id).max(100) })
+export type TakeOverNext = z.infer<typeof TakeOverNext>
+
+export const TakeOvers = z.object({ lost_node_ids: z.array(Id) })
+export type TakeOvers = z.infer<typeof TakeOvers>
+
+export const TakeOverEnd = z.strictObject({ lost_node_id: Id })
+export type TakeOverEnd = z.infer<typeof TakeOverEnd>
 
 export const Registered = z.object({ epoch: z.int() })
 

@@ -24,6 +24,9 @@ import {
   SeriesRecorded,
   type SeriesReport,
   type TakeOver,
+  type TakeOverEnd,
+  type TakeOverNext,
+  TakeOvers,
   type UsageReport,
   UsageTotals,
 } from '#model/node-protocol.ts'
@@ -124,6 +127,15 @@ export class ControlClient {
   /** Makes this node the one that delivers for a node whose machine is lost. */
   async takeOver(body: TakeOver, signal: AbortSignal): Promise<void> {
     await this.#call('POST', 'take-over', { body, signal })
+  }
+
+  /** Returns the lost nodes that this one shall take over. */
+  async fetchTakeOvers(body: TakeOverNext, signal: AbortSignal): Promise<readonly string[]> {
+    return (await this.#json(TakeOvers, 'POST', 'take-over/next', { body, signal })).lost_node_ids
+  }
+
+  async endTakeOver(body: TakeOverEnd, signal: AbortSignal): Promise<void> {
+    await this.#call('POST', 'take-over/end', { body, signal })
   }
 
   async register(body: Register, signal: AbortSignal): Promise<number> {

@@ -13,6 +13,13 @@ export type NodeAccessTables = {
     /** When it was revoked, before its node was removed, released or replaced. */
     revoked_at: number | null
   }
+  /** Lost nodes, until their copies are delivered. */
+  take_overs: {
+    node_id: string
+    by_node_id: string
+    /** When the node that has it last said that it is at it. */
+    seen_at: number
+  }
   join_tokens: {
     id: string
     name: string

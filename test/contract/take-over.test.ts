@@ -1,8 +1,8 @@
 /** A node takes over another one, whose machine is lost: control gives it the id, and refuses the lost machine. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { newId } from '#model/id.ts'
-import { clientOf, newRegion, operatorToken, useControl } from '../support/control.ts'
+import { clientOf, newControl, newRegion, operatorToken, useControl } from '../support/control.ts'
 import { TestNode } from '../support/test-node.ts'
 
 const control = useControl()
@@ -61,4 +61,49 @@ test('a node that runs is not given away, nor one of another region, an unknown 
   expect(await takeOver(taking, newId())).toMatchObject(none)
   expect(await takeOver(taking, taking.id)).toMatchObject(none)
   expect(await standing(lost.secret)).toBe('accepted')
+})
+
+describe('with INLET_TAKEOVER_AFTER', () => {
+  /** Nodes of a region, the first of which sent one heartbeat, at a control of their own. */
+  async function region(heartbeat: object = { copy_store: true }) {
+    const at = await newControl({ environment: { INLET_TAKEOVER_AFTER: '60s' } })
+    const name = newRegion()
+    const [lost, a, b] = [await TestNode.register(at, name), await TestNode.register(at, name), await TestNode.register(at, name)]
+    const well = { process: 'ingest', applied_epoch: 1, healthy: true, reasons: [], disk_full: false, blocked: [] }
+    expect((await lost.call('POST', 'heartbeat', { ...well, node_id: lost.id, ...heartbeat })).status).toBe(200)
+    const next = async (node: TestNode, ...running: readonly string[]) => {
+      const { status, body } = await node.call('POST', 'take-over/next', { node_id: node.id, running })
+      expect(status).toBe(200)
+      return body.lost_node_ids
+    }
+    return { at, lost, a, b, next, [Symbol.asyncDispose]: () => at[Symbol.asyncDispose]() }
+  }
+
+  test('a node that is silent for so long is given to one that asks, and to another one once that is silent, too', async () => {
+    await using given = await region()
+    const { at, lost, a, b, next } = given
+    at.clock.advance(59_000)
+    expect(await next(a)).toEqual([])
+    at.clock.advance(2_000)
+    // The answer may be lost.
+    expect([await next(a), await next(b), await next(a)]).toEqual([[lost.id], [], [lost.id]])
+    at.clock.advance(50_000)
+    expect(await next(a, lost.id)).toEqual([lost.id])
+    at.clock.advance(50_000)
+    expect(await next(b)).toEqual([])
+    at.clock.advance(11_000)
+    expect([await next(b), await next(a)]).toEqual([[lost.id], []])
+    expect((await a.call('POST', 'take-over/end', { lost_node_id: lost.id })).status).toBe(204)
+    expect(await next(b)).toEqual([lost.id])
+    expect((await b.call('POST', 'take-over/end', { lost_node_id: lost.id })).status).toBe(204)
+  })
+
+  test.each([
+    ['was shut down', { copy_store: true, leaving: true }],
+    ['has no copy store', {}],
+  ])('a node that %s is given to nobody', async (_, heartbeat) => {
+    await using given = await region(heartbeat)
+    given.at.clock.advance(3_600_000)
+    expect(await given.next(given.a)).toEqual([])
+  })
 })

@@ -94,6 +94,20 @@ test('a node without a copy store refuses such an endpoint: the API with 422, an
   await until('data again', async () => (await installation.ingest(id, '{"n":3}')).status === 202, 15_000)
 }, 120_000)
 
+/** Starts a node of the region on another machine. */
+async function startElsewhere(installation: Installation): Promise<void> {
+  const other = join(installation.directory, 'other')
+  const port = await freePort()
+  mkdirSync(other)
+  symlinkSync(installation.buckets, join(other, 'buckets'))
+  cpSync(join(installation.directory, 'node-token'), join(other, 'node-token'))
+  const control = { INLET_CONTROL_URL: installation.nodeApiUrl, INLET_REGION: 'loc' }
+  installation.configure({ ...control, INLET_DATA_DIR: other, INLET_INGEST_LISTEN: `127.0.0.1:${port}` })
+  installation.spawn('node')
+  const isReady = async () => (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok === true
+  await until('the other node', isReady, 30_000)
+}
+
 test('what a lost machine acknowledged with two copies is delivered by another one, once, and the machine may not come back', async () => {
   const { installation, objects } = await furnished()
   await using _ = installation
@@ -105,19 +119,7 @@ test('what a lost machine acknowledged with two copies is delivered by another o
   for (const command of ['ingest', 'delivery']) await installation.kill(command)
   renameSync(node, disk)
 
-  const other = join(installation.directory, 'other')
-  const port = await freePort()
-  const elsewhere = { INLET_DATA_DIR: other, INLET_CONTROL_URL: installation.nodeApiUrl, INLET_REGION: 'loc' }
-  mkdirSync(other)
-  symlinkSync(installation.buckets, join(other, 'buckets'))
-  cpSync(join(installation.directory, 'node-token'), join(other, 'node-token'))
-  installation.configure({ ...elsewhere, INLET_INGEST_LISTEN: `127.0.0.1:${port}` })
-  installation.spawn('node')
-  await until(
-    'the other node',
-    async () => (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok === true,
-    30_000,
-  )
+  await startElsewhere(installation)
 
   const adoption = await installation.run('node', '--adopt-copy', lost)
   expect([adoption.exitCode, adoption.log]).toEqual([0, expect.stringContaining('log restored from its copies')])
@@ -136,4 +138,22 @@ test('what a lost machine acknowledged with two copies is delivered by another o
   installation.spawn('ingest')
   await until('the refusal', () => installation.log.includes('another machine adopted the log of this node'), 30_000)
   expect((await installation.ingest(id, '{"n":21}')).status).toBe(503)
+}, 180_000)
+
+test('control gives a silent node to another one, which delivers its copies and removes them', async () => {
+  const { installation, objects } = await furnished({ INLET_TAKEOVER_AFTER: '10s' })
+  await using _ = installation
+  const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
+  const lost = (await installation.ingest(id, '{"n":1}')).body.node_id
+  for (let n = 2; n <= 20; n += 1) expect((await installation.ingest(id, `{"n":${n}}`)).status).toBe(202)
+  for (const command of ['ingest', 'delivery']) await installation.kill(command)
+  rmSync(join(installation.directory, 'node'), { recursive: true })
+  await startElsewhere(installation)
+  const commits = async () => (await installation.ok('GET', `/v1/endpoints/${id}/commits`)).items
+  await until('the delivery', async () => (await commits()).length > 0, 60_000)
+  expect(await commits()).toMatchObject([{ node_id: lost, records: 20 }])
+  // Only the one that closes the incarnation.
+  await until('the removal', () => objects().length === 1, 30_000)
+  const { items } = await installation.ok('GET', '/v1/losses')
+  expect(items.filter(({ state }: { readonly state: string }) => state === 'open')).toEqual([])
 }, 180_000)

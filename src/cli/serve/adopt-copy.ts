@@ -13,6 +13,7 @@ import { copyFolder } from '#copies/copy-names.ts'
 import { openCopyStore } from '#copies/open-store.ts'
 import { removeRestored, restoreLog } from '#copies/restore.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
 import { writeDurably } from '#lib/files.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import { system } from '#lib/system.ts'
@@ -39,11 +40,15 @@ export type AdoptedCopy = {
   readonly directory: string
   /** Call it once all is delivered. */
   removeCopies(): Promise<void>
+  /** Tells control that nothing more happens here: all is delivered, or needs a person. Never rejects. */
+  end(): Promise<void>
 }
 
 /** The last heartbeat may be that of a machine that has just died. */
 const waitMsMax = 2 * nodeLimits.healthySeconds * 1_000
 const askMs = 1_000
+/** Thousands of objects go one by one. */
+const removalMsMax = 600_000
 
 /** Throws UserError. */
 export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy> {
@@ -60,9 +65,12 @@ export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy>
   const done = join(paths.node, 'restored')
   const opened = await openCopyStore({ ...config, copyUrl }, system)
   const place = { store: opened.store, folder: copyFolder(opened.prefix, nodeId) }
+  const own = await NodeCredential.open(by, config.paths.nodeCredential, system)
+  const control = await ControlClient.open({ ...controlOf(config), pin: null, credential: own, files, clock })
   if ((await readTrimmed(files, done)) === undefined) {
     await writeDurably(files, paths.nodeId, Buffer.from(`${nodeId}\n`))
-    await takeOver({ ...options, by, secret: (await NodeCredential.open(nodeId, paths.nodeCredential, system)).secret })
+    const { secret } = await NodeCredential.open(nodeId, paths.nodeCredential, system)
+    await takeOver({ ...options, control, secret })
     const pieces = new PieceWriter(files, paths.wal)
     const restored = await restoreLog({ ...system, ...place, nodeId, by, pieces, logger, clock, signal: stopping })
     await writeDurably(files, paths.walNodeId, Buffer.from(`${nodeId}\n`))
@@ -72,19 +80,23 @@ export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy>
   return {
     directory,
     async removeCopies() {
-      await removeRestored(place, clock.timeout(controlTimeoutMs))
+      await removeRestored(place, clock.timeout(removalMsMax))
+    },
+    async end() {
       opened.close()
+      try {
+        await control.endTakeOver({ lost_node_id: nodeId }, clock.timeout(controlTimeoutMs))
+      } catch (error) {
+        logger.warn({ node_id: nodeId, reason: errorMessage(error) }, 'control not told that the takeover has ended')
+      }
     },
   }
 }
 
-type TakeOverOptions = AdoptCopyOptions & { readonly by: string; readonly secret: string }
+type TakeOverOptions = AdoptCopyOptions & { readonly control: ControlClient; readonly secret: string }
 
 /** Waits until control takes the lost node for silent. */
-async function takeOver({ config, nodeId, by, secret, logger, clock, stopping }: TakeOverOptions): Promise<void> {
-  const { files } = system
-  const credential = await NodeCredential.open(by, config.paths.nodeCredential, system)
-  const control = await ControlClient.open({ ...controlOf(config), pin: null, credential, files, clock })
+async function takeOver({ nodeId, control, secret, logger, clock, stopping }: TakeOverOptions): Promise<void> {
   const askUntil = clock.monotonic() + waitMsMax
   for (let attempt = 0; ; attempt += 1) {
     try {

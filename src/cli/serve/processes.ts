@@ -16,6 +16,7 @@ import { formatFirstKey, formatFirstLink, keepFirstKey, keepFirstLink } from './
 import { checkObjectStore } from './object-store.ts'
 import { logFormatOf, openLog } from './open-log.ts'
 import { type App, type RunAppOptions, runApp } from './run-app.ts'
+import type { TakeOvers } from './take-overs.ts'
 
 export type AdoptFlags = { readonly adopt: boolean }
 
@@ -101,8 +102,37 @@ export function delivery(this: CliContext, { adopt }: AdoptFlags): Promise<void>
     const { startDelivery } = await import('#delivery/app.ts')
     return async () => {
       if (adopt) await adoptWal(config.paths, system, hooks.logger)
-      return await startDelivery(config, hooks)
+      const app = await startDelivery(config, hooks)
+      if (config.copyUrl === null) return app
+      const takeOvers = await openTakeOvers(config, hooks)
+      await takeOvers.start()
+      return {
+        ...app,
+        async stop(signal) {
+          await takeOvers.stop()
+          await app.stop(signal)
+        },
+      }
     }
+  })
+}
+
+/** Beside the delivery of this node, because it needs the buckets. */
+async function openTakeOvers(config: Config, hooks: Hooks): Promise<TakeOvers> {
+  const { TakeOvers } = await import('./take-overs.ts')
+  return new TakeOvers({
+    ...{ config, ...hooks },
+    adoptCopy: async (nodeId, stopping) => (await import('./adopt-copy.ts')).adoptCopy({ config, nodeId, ...hooks, stopping }),
+    async startAdoption({ directory, removeCopies }, stopping) {
+      const { startAdoption } = await import('./adopt.ts')
+      const { startAdoptedIngest: startIngest } = await import('#ingest/adopted/app.ts')
+      const { startDelivery } = await import('#delivery/app.ts')
+      const onDelivered = () => removeCopies()
+      return await startAdoption(
+        { config, directory, isRegionGiven: true, startIngest, startDelivery, onDelivered, ...hooks },
+        stopping,
+      )
+    },
   })
 }
 
@@ -157,7 +187,14 @@ async function deliverAdopted(context: CliContext, adopted: Adopted, settings: R
         const { adoptCopy } = await import('./adopt-copy.ts')
         const copy = await adoptCopy({ config, ...adopted, logger, clock, stopping })
         const onDelivered = () => copy.removeCopies()
-        return await startAdoption({ ...more, directory: copy.directory, onDelivered }, stopping)
+        const app = await startAdoption({ ...more, directory: copy.directory, onDelivered }, stopping)
+        return {
+          ...app,
+          async stop(signal) {
+            await app.stop(signal)
+            if (!stopping.aborted) await copy.end()
+          },
+        }
       }
     },
   })

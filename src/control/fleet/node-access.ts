@@ -15,8 +15,7 @@ import { isoTimestamp } from '#lib/clock.ts'
 import { observableMetrics } from '#lib/metrics.ts'
 import { isUuid } from '#lib/uuid.ts'
 import type { JoinToken } from '#model/join-token.ts'
-import { nodeLimits } from '#model/limits.ts'
-import type { Adopt, Join, Joined, TakeOver } from '#model/node-protocol.ts'
+import type { Adopt, Join, Joined } from '#model/node-protocol.ts'
 import { joinSecretPattern } from '#model/patterns.ts'
 import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.ts'
 import { skipSeqs } from '#store/commits/commits.ts'
@@ -32,11 +31,10 @@ import {
   listFormerCredentials,
   listNodeCredentials,
   replaceAdoptedCredential,
-  replaceLostCredential,
   type Unreported,
   wasInTouch,
 } from '#store/nodes/node-credentials.ts'
-import { findProcess, registerNode } from '#store/nodes/nodes.ts'
+import { registerNode } from '#store/nodes/nodes.ts'
 import { transact } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
@@ -91,28 +89,6 @@ export function nodeAccess(options: NodeAccessOptions) {
         await insertAuditEvent(db, adoptionEvent(id, clock.now()))
       })
       logger.info({ node_id: id }, 'log of the node adopted')
-    },
-
-    /**
-     * Gives the id of a node that is silent to another node of its region, for which that one made a secret. Throws not_found, and conflict while
-     * the node runs.
-     */
-    async takeOver({ id: by, region }: NodeIdentity, { lost_node_id: id, secret }: TakeOver): Promise<void> {
-      const hash = hashApiKey(secret)
-      const isNew = await transact(store, async (db) => {
-        const known = await findNodeCredential(db, id)
-        if (known?.region !== region || id === by) throw noNodeToTakeOver(id, region)
-        if (known.credential_hash === hash) return false
-        const seenAt = Math.max(known.registered_at, (await findProcess(db, id, 'ingest'))?.last_seen_at ?? 0)
-        if (clock.now() - seenAt <= nodeLimits.healthySeconds * 1_000) throw stillRuns(id, seenAt)
-        await recordLosses(db, id, { cause: 'node_adopted', credential_hash: known.credential_hash }, clock.now())
-        await replaceLostCredential(db, id, hash, clock.now())
-        // The lost machine may have gone on with its log, and a receipt must not name two segments.
-        await skipSeqs(db, id)
-        await insertAuditEvent(db, takeOverEvent(by, id, clock.now()))
-        return true
-      })
-      if (isNew) logger.warn({ node_id: id, by }, 'another node has taken over a node')
     },
 
     /** Registers a node under its id with the credential that it made. Nothing changes if it may not have the id. */
@@ -249,18 +225,6 @@ function assertOpens(token: JoinToken | undefined, region: string): void {
           ? `expired at ${token.expires_at}`
           : `is used up: ${token.uses} of ${token.uses_max} nodes have joined with it`
   throw new AppError('unauthorized', `the join token ${why}`)
-}
-
-function noNodeToTakeOver(id: string, region: string): AppError {
-  return new AppError('not_found', `there is no other node ${id} in region ${region}: inlet nodes list shows all`)
-}
-
-function stillRuns(id: string, seenAt: number): AppError {
-  return new AppError('conflict', `node ${id} runs: control heard of it at ${isoTimestamp(seenAt)}; stop it, and try again`)
-}
-
-function takeOverEvent(by: string, node_id: string, now: number) {
-  return eventOutsideApi({ actor: `node:${by}`, operation: 'takeOverNode', account_id: null, resource_id: node_id }, now)
 }
 
 function adoptionEvent(node_id: string, now: number) {

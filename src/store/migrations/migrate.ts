@@ -70,6 +70,7 @@ import * as quarantinedSeqs from './0061-quarantined-seqs.ts'
 import * as heldSegments from './0062-held-segments.ts'
 import * as formerPlaces from './0063-former-places.ts'
 import * as copies from './0064-copies.ts'
+import * as takeOvers from './0065-take-overs.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -139,6 +140,7 @@ const released: readonly Migration[] = [
   { version: 62, name: 'held-segments', up: heldSegments.up },
   { version: 63, name: 'former-places', up: formerPlaces.up },
   { version: 64, name: 'copies', up: copies.up },
+  { version: 65, name: 'take-overs', up: takeOvers.up },
 ]
 
 /** An arbitrary number, the same in every release. */

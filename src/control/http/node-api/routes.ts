@@ -25,6 +25,9 @@ import {
   SeriesRecorded,
   SeriesReport,
   TakeOver,
+  TakeOverEnd,
+  TakeOverNext,
+  TakeOvers,
   UsageReport,
   UsageTotals,
 } from '#model/node-protocol.ts'
@@ -34,6 +37,7 @@ import type { NodeAccess } from '../../fleet/node-access.ts'
 import type { Nodes } from '../../fleet/node-reports.ts'
 import type { ReportedCommits } from '../../fleet/reported-commits.ts'
 import type { Snapshots } from '../../fleet/snapshots.ts'
+import type { TakeOvers as TakeOversService } from '../../fleet/take-overs.ts'
 import { controlLimits } from '../../limits.ts'
 import { bearerToken } from '../requests/authenticate.ts'
 
@@ -69,10 +73,17 @@ export function adoptRoute(access: NodeAccess): FastifyPluginCallbackZod {
 }
 
 /** For a node that delivers the copies of another one, whose machine is lost. */
-export function takeOverRoute(access: NodeAccess): FastifyPluginCallbackZod {
+export function takeOverRoutes(takeOvers: TakeOversService): FastifyPluginCallbackZod {
   return (app, _options, done) => {
     app.post('/take-over', { schema: { body: TakeOver } }, async (request, reply) => {
-      await access.takeOver(request.node, request.body)
+      await takeOvers.begin(request.node, request.body)
+      return reply.code(204).send()
+    })
+    app.post('/take-over/next', { schema: { body: TakeOverNext, response: { 200: TakeOvers } } }, (request) =>
+      takeOvers.next(request.node, request.body),
+    )
+    app.post('/take-over/end', { schema: { body: TakeOverEnd } }, async (request, reply) => {
+      await takeOvers.end(request.node, request.body.lost_node_id)
       return reply.code(204).send()
     })
     done()

@@ -13,6 +13,7 @@ import type { JobLeases } from '../../fleet/job-leases.ts'
 import type { LeftOnDisks } from '../../fleet/left-on-disk.ts'
 import type { JoinGrant, NodeAccess, NodeIdentity } from '../../fleet/node-access.ts'
 import type { Scrubs } from '../../fleet/scrubs.ts'
+import type { TakeOvers } from '../../fleet/take-overs.ts'
 import { controlLimits } from '../../limits.ts'
 import { bearerToken } from '../requests/authenticate.ts'
 import { createHttpServer, type HttpServerOptions } from '../requests/http-server.ts'
@@ -20,7 +21,7 @@ import { rejectUnrouted } from '../requests/unrouted.ts'
 import { BodyBudget } from './body-budget.ts'
 import { nodeJobRoutes } from './jobs.ts'
 import { leftOnDiskRoute } from './left-on-disk.ts'
-import { adoptRoute, joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute, takeOverRoute } from './routes.ts'
+import { adoptRoute, joinRoute, type NodeApiOptions, nodeApiRoutes, rootRoute, takeOverRoutes } from './routes.ts'
 import { nodeScrubRoutes } from './scrub.ts'
 
 declare module 'fastify' {
@@ -42,6 +43,7 @@ export type NodeServerOptions = HttpServerOptions & {
     readonly jobLeases: JobLeases
     readonly scrubs: Scrubs
     readonly leftOnDisks: LeftOnDisks
+    readonly takeOvers: TakeOvers
   }
 }
 
@@ -94,7 +96,7 @@ export async function buildNodeServer(options: NodeServerOptions): Promise<Fasti
         if (request.routeOptions.url === `${prefix}/snapshot` && statusCode === 200) await verify(request)
       })
       await api.register(adoptRoute(access))
-      await api.register(takeOverRoute(access))
+      await api.register(takeOverRoutes(services.takeOvers))
       await api.register(nodeApiRoutes(services))
       await api.register(nodeJobRoutes(services.jobLeases))
       await api.register(nodeScrubRoutes(services.scrubs))

@@ -1,0 +1,85 @@
+/**
+ * Gives lost nodes to others, which deliver their copies.
+ *
+ * Owns: which node is lost, and who takes it over. Does not own: the delivery (cli/serve/adopt-copy.ts), and the rows
+ * (store/nodes/take-overs.ts).
+ * Law: a lost node belongs to one other node at a time, and control refuses everybody who had it before. Without INLET_TAKEOVER_AFTER a person
+ * decides which node is lost.
+ */
+import { hashApiKey } from '#auth/secrets.ts'
+import { AppError } from '#errors.ts'
+import { isoTimestamp } from '#lib/clock.ts'
+import { nodeLimits } from '#model/limits.ts'
+import type { TakeOvers as Assigned, TakeOver, TakeOverNext } from '#model/node-protocol.ts'
+import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.ts'
+import { skipSeqs } from '#store/commits/commits.ts'
+import { recordLosses } from '#store/commits/losses.ts'
+import { findNodeCredential, replaceLostCredential } from '#store/nodes/node-credentials.ts'
+import { findProcess } from '#store/nodes/nodes.ts'
+import { assignLostNode, endTakeOver, listTakeOvers, noteTakeOver, renewTakeOvers } from '#store/nodes/take-overs.ts'
+import { transact } from '#store/store.ts'
+import type { ControlContext } from '../context.ts'
+import type { NodeIdentity } from './node-access.ts'
+
+export type TakeOversOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
+  /** A node that is silent for so long is lost. Null: nobody takes it over by itself. */
+  readonly afterMs: number | null
+}
+
+export type TakeOvers = ReturnType<typeof takeOverService>
+
+export function takeOverService({ store, clock, logger, afterMs }: TakeOversOptions) {
+  return {
+    /**
+     * Gives the id of a silent node to another node of its region, for which that one made a secret. Throws not_found, and conflict while the node
+     * runs.
+     */
+    async begin({ id: by, region }: NodeIdentity, { lost_node_id: id, secret }: TakeOver): Promise<void> {
+      const hash = hashApiKey(secret)
+      const isNew = await transact(store, async (db) => {
+        const known = await findNodeCredential(db, id)
+        if (known?.region !== region || id === by) throw noNodeToTakeOver(id, region)
+        if (known.credential_hash === hash) return false
+        const seenAt = Math.max(known.registered_at, (await findProcess(db, id, 'ingest'))?.last_seen_at ?? 0)
+        if (clock.now() - seenAt <= nodeLimits.healthySeconds * 1_000) throw stillRuns(id, seenAt)
+        await recordLosses(db, id, { cause: 'node_adopted', credential_hash: known.credential_hash }, clock.now())
+        await replaceLostCredential(db, id, hash, clock.now())
+        // The lost machine may have gone on with its log, and a receipt must not name two segments.
+        await skipSeqs(db, id)
+        await noteTakeOver(db, { node_id: id, by_node_id: by }, clock.now())
+        await insertAuditEvent(db, takeOverEvent(by, id, clock.now()))
+        return true
+      })
+      if (isNew) logger.warn({ node_id: id, by }, 'another node has taken over a node')
+    },
+
+    /** Returns the lost nodes that the node shall take over, and finds one more if it is not busy. */
+    async next({ id: by, region }: NodeIdentity, { running }: TakeOverNext): Promise<Assigned> {
+      const now = clock.now()
+      if (afterMs === null && running.length === 0) return { lost_node_ids: [] }
+      const lost_node_ids = await transact(store, async (db) => {
+        await renewTakeOvers(db, by, running, now)
+        if (afterMs !== null && running.length === 0) await assignLostNode(db, { region, by, before: now - afterMs }, now)
+        return listTakeOvers(db, by)
+      })
+      return { lost_node_ids: [...lost_node_ids] }
+    },
+
+    /** The log of a lost node is delivered, or needs a person. */
+    async end({ id: by }: NodeIdentity, lost_node_id: string): Promise<void> {
+      await endTakeOver(store.db, { node_id: lost_node_id, by_node_id: by })
+    },
+  }
+}
+
+function noNodeToTakeOver(id: string, region: string): AppError {
+  return new AppError('not_found', `there is no other node ${id} in region ${region}: inlet nodes list shows all`)
+}
+
+function stillRuns(id: string, seenAt: number): AppError {
+  return new AppError('conflict', `node ${id} runs: control heard of it at ${isoTimestamp(seenAt)}; stop it, and try again`)
+}
+
+function takeOverEvent(by: string, node_id: string, now: number) {
+  return eventOutsideApi({ actor: `node:${by}`, operation: 'takeOverNode', account_id: null, resource_id: node_id }, now)
+}
