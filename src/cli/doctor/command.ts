@@ -4,13 +4,17 @@ import { readProfiles } from '../remote/profiles.ts'
 import type { CliContext } from '../terminal/context.ts'
 import { type JsonFlags, printJson } from '../terminal/print-json.ts'
 import { checkConnection } from './connection.ts'
+import { checkCopies } from './copy-store.ts'
 import { type Finding, fail } from './finding.ts'
 import { checkInstallation } from './installation.ts'
 import { checkMachine } from './machine.ts'
 
 /** The exit code is 1 if a check fails. Warnings do not change it. */
-export async function examine(this: CliContext, { json }: JsonFlags): Promise<void> {
-  const findings = [...(await checkHere(this)), ...(await checkThere(this))]
+export async function examine(this: CliContext, { json, store }: JsonFlags & { readonly store?: string }): Promise<void> {
+  const findings =
+    store === undefined
+      ? [...(await checkHere(this)), ...(await checkThere(this))]
+      : await checkCopies(await this.readConfig(), store)
   if (json) printJson(this, findings)
   else for (const finding of findings) this.process.stdout.write(describe(finding))
   if (findings.some(({ status }) => status === 'fail')) this.process.exitCode = 1
@@ -19,7 +23,11 @@ export async function examine(this: CliContext, { json }: JsonFlags): Promise<vo
 async function checkHere(context: CliContext): Promise<readonly Finding[]> {
   try {
     const config = await context.readConfig()
-    return [...(await checkMachine(config, context.clock.now())), ...(await checkInstallation(config, context.clock))]
+    return [
+      ...(await checkMachine(config, context.clock.now())),
+      ...(await checkInstallation(config, context.clock)),
+      ...(await checkCopies(config, undefined)),
+    ]
   } catch (error) {
     return [fail('configuration', errorMessage(error), 'correct the environment variables: docs/configuration.md lists them')]
   }

@@ -1,0 +1,41 @@
+/** Checks a copy store: what it answers, and whether several writers of one name find out. It writes, and removes, a few small objects. */
+import type { Config } from '#config/config.ts'
+import { type CopyUrl, copyOptions } from '#config/copies.ts'
+import { openCopyStore } from '#copies/open-store.ts'
+import { checkCopyStore, type StoreFinding } from '#copies/store-check.ts'
+import { system } from '#lib/system.ts'
+import { attempt, type Finding, fail, ok, warn } from './finding.ts'
+
+const rounds = 10
+const checkMsMax = 60_000
+const check = 'copy store'
+
+/** Checks that of `url`, or else that of the configuration, if there is one. */
+export async function checkCopies(config: Config, url: string | undefined): Promise<readonly Finding[]> {
+  const copyUrl = url === undefined ? config.copyUrl : copyOptions.copyUrl.type(url)
+  if (copyUrl === null) return []
+  return attempt(check, 'correct INLET_COPY_URL and the settings beside it: docs/acknowledgements.md', () => run(config, copyUrl))
+}
+
+async function run(config: Config, copyUrl: CopyUrl): Promise<readonly Finding[]> {
+  const { store, prefix, close } = await openCopyStore({ ...config, copyUrl }, system)
+  // Other timers do not keep the process alive.
+  const alive = setInterval(() => undefined, 1_000)
+  try {
+    const signal = system.clock.timeout(checkMsMax)
+    const folder = prefix === '' ? '' : `${prefix}/`
+    const findings = await checkCopyStore({ store, folder, random: system.random, signal, rounds })
+    return findings.map(toFinding)
+  } finally {
+    clearInterval(alive)
+    close()
+  }
+}
+
+function toFinding({ step, kind, problem }: StoreFinding): Finding {
+  if (problem === null) return ok(check, step)
+  const message = `${step}: ${problem}`
+  return kind === 'needed'
+    ? fail(check, message, 'use another store for copies: an acknowledgement would not hold')
+    : warn(check, message, 'copies hold: reads fence a lost node as well; do not rely on this store for anything else')
+}
