@@ -51,6 +51,8 @@ export const controlLimits = {
   nodesShown: 200,
   /** Views and codes with a metric of their own: those that rejected a row most recently. */
   dlqCodesShown: 1_000,
+  /** A node that seems to be lost has this time to be heard: control, or its database, may have been away itself. */
+  silenceConfirmedMs: 30_000,
   housekeepingIntervalMs: 900_000,
   /** Rows that one statement of housekeeping removes; of counters, those of one bucket. */
   rowsRemovedAtOnce: 1_000,

@@ -10,15 +10,17 @@ import { batchCalls } from '#lib/batch-calls.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { Durations } from '#lib/durations.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { errorCode } from '#lib/files.ts'
 import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { pieceBytes, type SegmentPiece } from '#log/segment-piece.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
+import { ObjectStoreError } from '#objects/store-error.ts'
 import { CopyError } from './copy-error.ts'
 import { copyName, fenceName } from './copy-names.ts'
-import { type CopyHeader, decodeCopy, encodeCopy } from './copy-object.ts'
+import { type CopyHeader, encodeCopy, readCopy } from './copy-object.ts'
 import { copyLimits } from './limits.ts'
 
 export type CopierOptions = {
@@ -45,6 +47,8 @@ class Window {
   readonly answer = Promise.withResolvers<void>()
   readonly copied = Promise.withResolvers<void>()
   bytes = 0
+  /** The number of its object, from when it is put. */
+  number: number | undefined
   /** It gathered for long enough. */
   isOver = false
   /** Its callers were told that it failed. */
@@ -66,6 +70,7 @@ class Window {
 const putBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 const contentType = 'application/octet-stream'
+const noAnswer = 'it does not answer'
 const fencedText = 'another machine has taken over this node, and has its copies'
 
 export class Copier implements Service {
@@ -78,24 +83,28 @@ export class Copier implements Service {
   /** The windows that are closed and not copied, the oldest first. */
   readonly #closed: Window[] = []
   #nextNumber = 0
+  /** Settles with the object before the next one. */
+  #lastCopied: Promise<void> | undefined
   #waitingBytes = 0
   #cancelTimer = () => {}
   /** Why nothing is copied any more. */
   #ended: CopyError | undefined
-  #problem: unknown
+  /** Why the store took nothing lately, in words for senders: it names nothing of this machine. */
+  #problem: string | undefined
 
   constructor(options: CopierOptions) {
     const { store, folder, registered } = options
     this.#options = options
     const find = batchCalls(async () => {
       const name = fenceName(folder, (await registered) + 1)
-      return (await store.head(name, this.#stopping.signal)) !== undefined
+      const signal = AbortSignal.any([this.#stopping.signal, options.clock.timeout(copyLimits.putMsMax)])
+      return (await store.head(name, signal)) !== undefined
     })
     this.#findFence = () => find(undefined)
   }
 
   get objectsInFlight(): number {
-    return this.#closed.length
+    return Math.min(this.#closed.length, copyLimits.putsParallel)
   }
 
   /** Bytes of pieces that are not copied yet. */
@@ -110,7 +119,7 @@ export class Copier implements Service {
   /** Why nothing more should be handed in now; undefined if it may. */
   get problem(): string | undefined {
     if (this.isFenced) return fencedText
-    if (this.#closed[0]?.isLate === true) return `the copy store takes no records: ${errorMessage(this.#problem)}`
+    if (this.#closed[0]?.isLate === true) return `the copy store takes no records: ${this.#problem ?? noAnswer}`
     return this.#waitingBytes > copyLimits.waitingBytesMax ? 'records arrive faster than the copy store takes them' : undefined
   }
 
@@ -126,14 +135,18 @@ export class Copier implements Service {
     return this.#add(piece).copied.promise
   }
 
+  /** Returns the window with the end of the piece: it counts as copied once those before it are. */
   #add(piece: SegmentPiece): Window {
-    const window = this.#gather()
-    const bytes = pieceBytes(piece)
-    window.pieces.push(piece)
-    window.bytes += bytes
-    this.#waitingBytes += bytes
-    this.#closeIfDue()
-    return window
+    let last: Window | undefined
+    for (const part of partsOf(piece)) {
+      const bytes = pieceBytes(part)
+      last = this.#gather()
+      last.pieces.push(part)
+      last.bytes += bytes
+      this.#waitingBytes += bytes
+      this.#closeIfDue()
+    }
+    return last ?? this.#gather()
   }
 
   /** Resolves once all that was handed in by now is copied. Rejects with a CopyError. */
@@ -171,21 +184,30 @@ export class Copier implements Service {
     return window
   }
 
-  /** A window gathers on while as many objects as may be are in flight. */
+  /** A window gathers on until it is full, while as many objects as may be are in flight. */
   #closeIfDue(): void {
     const window = this.#gathering
-    if (window === undefined || this.#closed.length >= copyLimits.putsParallel) return
-    if (window.isOver || window.bytes >= copyLimits.objectBytes) this.#close(window)
+    if (window === undefined) return
+    const isFull = window.bytes >= copyLimits.objectBytes
+    if (isFull || (window.isOver && this.#closed.length < copyLimits.putsParallel)) this.#close(window)
   }
 
   #close(window: Window): void {
     this.#cancelTimer()
     this.#gathering = undefined
-    const before = this.#closed.at(-1)?.copied.promise
-    const number = this.#nextNumber
-    this.#nextNumber += 1
     this.#closed.push(window)
-    void this.#copyWindow(window, number, before)
+    this.#putNext()
+  }
+
+  /** Begins to put those windows that have their turn. */
+  #putNext(): void {
+    for (const window of this.#closed.slice(0, copyLimits.putsParallel)) {
+      if (window.number !== undefined) continue
+      window.number = this.#nextNumber
+      this.#nextNumber += 1
+      void this.#copyWindow(window, window.number, this.#lastCopied)
+      this.#lastCopied = window.copied.promise
+    }
   }
 
   async #copyWindow(window: Window, number: number, before: Promise<void> | undefined): Promise<void> {
@@ -201,11 +223,16 @@ export class Copier implements Service {
       this.#closed.shift()
       window.copied.resolve()
       window.answer.resolve()
+      this.#putNext()
       this.#closeIfDue()
     } catch (error) {
-      if (error instanceof CopyError && error.reason === 'fenced') this.#end(error)
-      // Else the process ends.
       window.reject(error)
+      // Anything else is a bug, after which no window would be copied any more. Thrown outside the promise, which would swallow it.
+      if (error instanceof CopyError) this.#end(error)
+      else
+        queueMicrotask(() => {
+          throw error
+        })
     } finally {
       window.cancelLate()
     }
@@ -213,8 +240,9 @@ export class Copier implements Service {
 
   #answerLate(window: Window): void {
     window.isLate = true
-    const problem = this.#problem === undefined ? 'it does not answer' : errorMessage(this.#problem)
-    window.answer.reject(new CopyError('unavailable', `the copy store did not take the records in time: ${problem}`))
+    window.answer.reject(
+      new CopyError('unavailable', `the copy store did not take the records in time: ${this.#problem ?? noAnswer}`),
+    )
   }
 
   async #put(window: Window, number: number): Promise<void> {
@@ -229,27 +257,34 @@ export class Copier implements Service {
     const startedAtMs = clock.monotonic()
     await this.#untilItWorks(async (signal) => {
       const isNew = await store.putIfAbsent(name, object, { contentType, metadata: {}, attempts: 1, signal })
-      if (!isNew) await this.#expectOwn(name, header)
+      if (!isNew) await this.#expectOwn(number, header, signal)
     })
     this.puts.observe(clock.monotonic() - startedAtMs)
   }
 
   /** An earlier attempt may have been stored, and its answer lost. */
-  async #expectOwn(name: string, { writer }: CopyHeader): Promise<void> {
-    const object = await this.#options.store.get(name, this.#stopping.signal)
+  async #expectOwn(number: number, { writer }: CopyHeader, signal: AbortSignal): Promise<void> {
+    const { incarnation, store, folder } = this.#options
+    const object = await readCopy(store, folder, { incarnation, number }, signal)
     if (object === undefined) throw new Error('the copy store refused a new object, and does not have it')
-    if ((await decodeCopy(object)).writer !== writer) throw new CopyError('fenced', fencedText)
+    if (object === 'damaged') throw new Error('the copy store has another object under a new name, which is damaged')
+    if (object.writer !== writer) throw new CopyError('fenced', fencedText)
   }
 
   async #untilItWorks<R>(work: (signal: AbortSignal) => Promise<R>): Promise<R> {
-    const { clock } = this.#options
+    const { clock, logger } = this.#options
     for (let pauseMs: number = copyLimits.retryMsMin; ; pauseMs = Math.min(pauseMs * 2, copyLimits.retryMsMax)) {
       this.#stopping.signal.throwIfAborted()
       try {
-        return await work(AbortSignal.any([this.#stopping.signal, clock.timeout(copyLimits.putMsMax)]))
+        const result = await work(AbortSignal.any([this.#stopping.signal, clock.timeout(copyLimits.putMsMax)]))
+        if (this.#problem !== undefined) logger.notice('the copy store works again')
+        this.#problem = undefined
+        return result
       } catch (error) {
         if (error instanceof CopyError) throw error
-        this.#problem = error
+        if (this.#problem === undefined && !this.#stopping.signal.aborted)
+          logger.warn({ reason: errorMessage(error), err: error }, 'the copy store fails; it is tried again')
+        this.#problem = describe(error)
       }
       await sleep(clock, pauseMs, this.#stopping.signal)
     }
@@ -265,4 +300,23 @@ export class Copier implements Service {
     this.#gathering = undefined
     if (this.isFenced) this.#options.logger.error({ node_id: this.#options.nodeId }, fencedText)
   }
+}
+
+/** Without paths and names, which senders must not learn. */
+function describe(error: unknown): string {
+  if (error instanceof ObjectStoreError) return error.reason.replaceAll('_', ' ')
+  return errorCode(error) ?? (error instanceof Error && error.name === 'TimeoutError' ? noAnswer : 'it fails')
+}
+
+/** Splits what is larger than an object. */
+function* partsOf(piece: SegmentPiece): Generator<SegmentPiece> {
+  if (pieceBytes(piece) <= copyLimits.objectBytes) return yield piece
+  const { chunks, ...rest } = piece
+  let { at } = piece
+  for (const chunk of chunks)
+    for (let from = 0; from < chunk.byteLength; from += copyLimits.objectBytes) {
+      const part = chunk.subarray(from, from + copyLimits.objectBytes)
+      yield { ...rest, at, chunks: [part] }
+      at += part.byteLength
+    }
 }

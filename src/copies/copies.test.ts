@@ -1,32 +1,17 @@
 import { Buffer } from 'node:buffer'
+import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { systemRandom } from '#lib/random.ts'
-import { createLogger } from '#lib/telemetry.ts'
-import type { LogSettings } from '#log/log-writer.ts'
-import { MemoryLogWriter } from '#log/memory/log-writer.ts'
-import { MemorySegmentSource } from '#log/memory/segment-source.ts'
-import { MemoryStorage } from '#log/memory/storage.ts'
-import type { SegmentRef } from '#log/segment-source.ts'
-import { newId } from '#model/id.ts'
-import { copyBucket } from '../../test/support/copy-bucket.ts'
+import { s3Limits } from '#objects/limits.ts'
+import { CopyingNode } from '../../test/support/copying-node.ts'
 import { FaultyStores } from '../../test/support/faulty-stores.ts'
-import { oneRecord } from '../../test/support/frames.ts'
-import { ManualClock } from '../../test/support/manual-clock.ts'
-import { until } from '../../test/support/until.ts'
-import { Copies } from './copies.ts'
-import { copyFolder, fenceName } from './copy-names.ts'
-import { decodeCopy } from './copy-object.ts'
-import { nameOf } from './held-objects.ts'
+import { fenceName } from './copy-names.ts'
 import { copyLimits } from './limits.ts'
-import { readWriterState } from './writer-state.ts'
+import { findWriterState } from './writer-state.ts'
 
 const never = new AbortController().signal
-const nodeId = newId()
-const folder = copyFolder('copies', nodeId)
-const settings: LogSettings = { segmentBytes: 100_000, segmentMaxAgeMs: 60_000, seqAbove: -1, isCopied: true }
 
 let directory = ''
 let stores: FaultyStores
@@ -34,125 +19,20 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'inlet-copies-'))
   stores = new FaultyStores(directory)
 })
-afterEach(() => rm(directory, { recursive: true }))
-
-/** A node whose disk outlives its processes. */
-class Node {
-  readonly clock = new ManualClock()
-  readonly storage = new MemoryStorage()
-  readonly store = stores.open(copyBucket)
-  /** Segments whose commits control has recorded. */
-  readonly delivered = new Set<string>()
-  readonly owned = new Set(['log', 'other'])
-  isAccepted = false
-  copies: Copies
-  log: MemoryLogWriter
-
-  constructor() {
-    ;({ copies: this.copies, log: this.log } = this.#open())
-  }
-
-  get segments(): MemorySegmentSource {
-    return new MemorySegmentSource(this.storage, this.clock)
-  }
-
-  async start(): Promise<void> {
-    ;({ copies: this.copies, log: this.log } = this.#open())
-    await this.log.start()
-    await this.copies.start()
-    for (const name of this.owned) this.log.configure(name, settings)
-  }
-
-  async append(text: string, logName = 'log'): Promise<{ readonly seq: number; readonly copied: Promise<void> }> {
-    const frame = oneRecord({ payload: Buffer.from(text), envelope: '', at: this.clock.now() * 1_000 })
-    const { seq, copied } = await this.log.append(logName, frame)
-    if (copied === undefined) throw new Error('it is not copied')
-    return { seq, copied }
-  }
-
-  /** Lets time pass until the condition holds. */
-  async until(what: string, condition: () => boolean | Promise<boolean>, stepMs = 100): Promise<void> {
-    await until(what, async () => {
-      this.clock.advance(stepMs)
-      await new Promise((resolve) => setImmediate(resolve))
-      return await condition()
-    })
-  }
-
-  async store1(text: string, logName = 'log'): Promise<number> {
-    const { seq, copied } = await this.append(text, logName)
-    let isCopied = false
-    void copied.then(() => {
-      isCopied = true
-    })
-    await this.until('the copy', () => isCopied, 10)
-    return seq
-  }
-
-  async deliver(logName = 'log'): Promise<void> {
-    this.clock.advance(settings.segmentMaxAgeMs)
-    await this.until('the seal', async () =>
-      (await this.segments.readLog(logName)).segments.every(({ state }) => state === 'sealed'),
-    )
-    for (const segment of (await this.segments.readLog(logName)).segments) {
-      this.delivered.add(nameOf(segment))
-      await this.segments.remove(segment)
-    }
-  }
-
-  /** Names of objects, without the folder of the node. */
-  async objects(): Promise<readonly string[]> {
-    const names: string[] = []
-    for await (const { key } of this.store.list(folder)) if (!key.endsWith('/writer')) names.push(key)
-    return names
-  }
-
-  async texts(): Promise<string> {
-    const found: string[] = []
-    for (const name of await this.objects()) {
-      const object = await this.store.get(name)
-      // It may have been removed since the listing.
-      if (object === undefined) continue
-      const { pieces } = await decodeCopy(object)
-      found.push(
-        ...pieces.map(({ chunks }) =>
-          Buffer.concat(chunks)
-            .toString('latin1')
-            .replaceAll(/[^a-z ]/g, ''),
-        ),
-      )
-    }
-    return found.sort().join()
-  }
-
-  #open(): { readonly copies: Copies; readonly log: MemoryLogWriter } {
-    const { clock, storage, store, segments } = this
-    const copies: Copies = new Copies({
-      ...{ nodeId, windowMs: 100, store, folder, segments, clock, random: systemRandom },
-      findDelivered: async <Ref extends SegmentRef>(refs: readonly Ref[]) =>
-        refs.filter((ref) => this.delivered.has(nameOf(ref))),
-      isAccepted: async () => this.isAccepted,
-      endpoint: (logName) => ({ isOwned: this.owned.has(logName), isCopied: true }),
-      logger: createLogger('test', 'silent'),
-    })
-    const log = new MemoryLogWriter({ storage, clock, random: systemRandom, copy: (piece) => copies.copy(piece) })
-    return { copies, log }
-  }
-}
+afterEach(() => rm(directory, { recursive: true, maxRetries: 5 }))
 
 test('an object goes once control has recorded each of its segments, and not because a file is gone', async () => {
-  const node = new Node()
-  await node.start()
-  await node.until('the store', () => node.copies.refusal === undefined)
-  await node.store1('first')
+  const node = new CopyingNode(stores)
+  await node.startWithStore()
+  await node.storeRecord('first')
   expect(await node.texts()).toBe('first')
   await node.deliver()
   const [name = ''] = node.delivered
   node.delivered.clear()
   node.clock.advance(copyLimits.upkeepIntervalMs)
-  await node.store1('second', 'other')
+  await node.storeRecord('second', 'other')
   node.clock.advance(copyLimits.upkeepIntervalMs)
-  await node.store1('third')
+  await node.storeRecord('third')
   expect(await node.texts()).toBe('first,second,third')
   node.delivered.add(name)
   await node.until('the removal', async () => (await node.texts()) === 'second,third', 1_000)
@@ -164,11 +44,10 @@ test('an object goes once control has recorded each of its segments, and not bec
 })
 
 test('a segment that is not delivered keeps no other object for long', async () => {
-  const node = new Node()
-  await node.start()
-  await node.until('the store', () => node.copies.refusal === undefined)
-  await node.store1('stuck', 'other')
-  for (const text of ['a', 'b', 'c']) await node.store1(text)
+  const node = new CopyingNode(stores)
+  await node.startWithStore()
+  await node.storeRecord('stuck', 'other')
+  for (const text of ['a', 'b', 'c']) await node.storeRecord(text)
   await node.deliver()
   expect((await node.objects()).length).toBe(4)
   node.clock.advance(copyLimits.carriedAfterMs)
@@ -177,10 +56,9 @@ test('a segment that is not delivered keeps no other object for long', async () 
 })
 
 test('what an earlier process did not copy is copied at the start, and a repetition of it is refused until then', async () => {
-  const node = new Node()
-  await node.start()
-  await node.until('the store', () => node.copies.refusal === undefined)
-  const seq = await node.store1('copied')
+  const node = new CopyingNode(stores)
+  await node.startWithStore()
+  const seq = await node.storeRecord('copied')
   const held = Promise.withResolvers<void>()
   stores.delay = () => held.promise
   void (await node.append('not copied')).copied.catch(() => undefined)
@@ -191,7 +69,7 @@ test('what an earlier process did not copy is copied at the start, and a repetit
 
   await node.start()
   await expect(node.copies.whenCopied('log', seq)).rejects.toMatchObject({ reason: 'unavailable' })
-  await node.until('a reason', () => node.copies.refusal?.includes('SlowDown') === true)
+  await node.until('a reason', () => node.copies.refusal?.includes('was not reached since the start') === true)
   stores.fault = () => undefined
   await node.until('the copy', async () => (await node.texts()).includes('copiednot copied'), 1_000)
   await node.until('that it is known', () =>
@@ -202,15 +80,14 @@ test('what an earlier process did not copy is copied at the start, and a repetit
   )
   await node.deliver()
   await node.until('the removal', async () => (await node.objects()).length === 0, 1_000)
-  const incarnations = async () => Object.keys((await readWriterState(node.store, folder)).below).length
+  const incarnations = async () => Object.keys((await findWriterState(node.store, node.folder, never))?.state.below ?? {}).length
   await node.until('the end of the earlier incarnation', async () => (await incarnations()) === 1, 1_000)
 })
 
 test('an endpoint that is gone keeps no object', async () => {
-  const node = new Node()
-  await node.start()
-  await node.until('the store', () => node.copies.refusal === undefined)
-  await node.store1('dropped')
+  const node = new CopyingNode(stores)
+  await node.startWithStore()
+  await node.storeRecord('dropped')
   await node.deliver()
   node.delivered.clear()
   node.owned.delete('log')
@@ -218,13 +95,128 @@ test('an endpoint that is gone keeps no object', async () => {
 })
 
 test('a node that was taken over learns of it at its start', async () => {
-  const node = new Node()
-  await node.store.put(fenceName(folder, 1), Buffer.from('{}'), { contentType: 'application/json', metadata: {}, signal: never })
+  const node = new CopyingNode(stores)
+  await node.store.put(fenceName(node.folder, 1), Buffer.from('{}'), {
+    contentType: 'application/json',
+    metadata: {},
+    signal: never,
+  })
   await node.start()
   await node.until('the fence', () => node.copies.refusal?.includes('another machine has taken over this node') === true)
   // An operator gave the id back to it.
   node.isAccepted = true
-  await node.start()
-  await node.until('the store', () => node.copies.refusal === undefined)
-  await node.store1('accepted again')
+  await node.startWithStore()
+  await node.storeRecord('accepted again')
+})
+
+test('many segments that are delivered at once are looked up in pages', async () => {
+  const node = new CopyingNode(stores)
+  const names = Array.from({ length: copyLimits.lookedUpAtOnce + 1 }, (_, n) => `log${n}`)
+  for (const name of names) node.owned.add(name)
+  await node.startWithStore()
+  const all = await Promise.all(names.map((name) => node.append('x', name)))
+  await node.until('the copies', () => node.copies.waitingBytes === 0, 10)
+  await Promise.all(all.map(({ copied }) => copied))
+  node.isControlAway = true
+  for (const name of names) await node.deliver(name)
+  node.isControlAway = false
+  await node.until('the removal', async () => (await node.objects()).length === 0, 1_000)
+  expect(Math.max(...node.asked)).toBe(copyLimits.lookedUpAtOnce)
+})
+
+test('no object is larger than what is read of an object, however slow the store and large a piece', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  const held = Promise.withResolvers<void>()
+  stores.delay = () => held.promise
+  const piece = (seq: number, factor: number) => ({
+    ...{ logName: 'log', incarnation: 'k3v9x0q2ab', seq, at: 0 },
+    chunks: [randomBytes(copyLimits.objectBytes * factor)],
+  })
+  const copied = [...Array(8).keys()].map((seq) => node.copies.copy(piece(seq, 1)))
+  copied.push(node.copies.copy(piece(8, 5)))
+  held.resolve()
+  await Promise.all(copied)
+  const sizes: number[] = []
+  for await (const { key, bytes } of node.store.list(node.folder)) if (!key.includes('/writer/')) sizes.push(bytes)
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(s3Limits.getBytesMax)
+})
+
+test.each([false, true])(
+  'a log that cannot be listed keeps its own copies alone, after a restart too: %s',
+  async (isRestarted) => {
+    const node = await new CopyingNode(stores).startWithStore()
+    await node.storeRecord('a')
+    await node.storeRecord('stuck', 'other')
+    node.unreadable = 'other'
+    if (isRestarted) {
+      node.storage.crash()
+      await node.copies.stop(AbortSignal.abort())
+      await node.startWithStore()
+    }
+    await node.deliver()
+    await node.until('the removal', async () => (await node.texts()) === 'stuck', 1_000)
+  },
+)
+
+test('objects that a crash left below the boundary, or beyond a gap, are removed', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  for (const text of ['a', 'b', 'c', 'd', 'e', 'f']) await node.storeRecord(text)
+  const names = (await node.objects()).toSorted()
+  const [zero, , , three] = await Promise.all(names.map((name) => node.store.get(name)))
+  await node.deliver()
+  await node.copies.stop(AbortSignal.abort())
+  // It was about to remove the first, and the fourth never arrived.
+  await node.store.remove(names[3] ?? '')
+  expect([zero?.length, three?.length]).toEqual([expect.any(Number), expect.any(Number)])
+  await node.startWithStore()
+  await node.until('the removal of all', async () => (await node.objects()).length === 0, 1_000)
+})
+
+test('an endpoint that is stuck and goes on keeps no records of others', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  for (let times = 0; times < 5; times += 1) {
+    const two = [await node.append('delivered delivered', 'log'), await node.append('stuck', 'other')]
+    await node.until('the copies', () => node.copies.waitingBytes === 0, 10)
+    await Promise.all(two.map(({ copied }) => copied))
+  }
+  await node.deliver()
+  await node.until(
+    'objects without them',
+    async () => !(await node.texts()).includes('delivered'),
+    copyLimits.carriedAfterMs / 10,
+  )
+  expect(await node.texts()).toBe('stuck,stuck,stuck,stuck,stuck')
+})
+
+test('an old object that is damaged is copied again from the disk, and keeps no other', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  await node.storeRecord('stuck', 'other')
+  for (const text of ['a', 'b', 'c']) await node.storeRecord(text)
+  await node.deliver()
+  const [first = ''] = (await node.objects()).toSorted()
+  const object = Buffer.from((await node.store.get(first)) ?? [])
+  object[object.length - 1] = (object.at(-1) ?? 0) ^ 1
+  await node.store.put(first, object, { contentType: 'application/octet-stream', metadata: {} })
+  node.clock.advance(copyLimits.carriedAfterMs)
+  // A segment that is open is copied once it is sealed.
+  await node.until(
+    'the copy of what is on the disk',
+    async () => {
+      const [only, ...others] = await node.objects()
+      return others.length === 0 && only !== undefined && only !== first && (await node.texts()).includes('stuck')
+    },
+    10_000,
+  )
+})
+
+test('senders learn nothing of paths', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  node.store.putIfAbsent = async () => {
+    throw new Error("EACCES: permission denied, mkdir '/mnt/secret-place/copies'")
+  }
+  const { copied } = await node.append('x')
+  const reason = copied.catch((error: Error) => error.message)
+  await node.until('the refusal', () => node.copies.refusal !== undefined, 1_000)
+  expect(await reason).not.toContain('secret-place')
+  expect(node.copies.refusal).not.toContain('secret-place')
 })

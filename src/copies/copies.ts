@@ -21,7 +21,8 @@ import { EarlierCopies } from './earlier-copies.ts'
 import { countFences } from './fences.ts'
 import { HeldObjects, nameOf } from './held-objects.ts'
 import { copyLimits } from './limits.ts'
-import { readWriterState } from './writer-state.ts'
+import { checkCopyStore } from './store-check.ts'
+import { findWriterState } from './writer-state.ts'
 
 export type CopiesHooks = {
   /** Whether control accepts this node, after another machine had taken it over. Throws while control cannot be asked. */
@@ -57,9 +58,12 @@ export class Copies implements Service {
   readonly #followed = new Set<string>()
   /** Segments that may lack a copy: those of earlier processes, and those from before the endpoint wanted copies. */
   readonly #lacking = new Map<string, SegmentRef>()
+  /** Logs that could not be listed since the start. */
+  readonly #unlisted = new Set<string>()
   #isRegistered = false
+  /** Why the store is unfit for copies. */
+  #unfit: string | undefined
   #hasReadEarlier = false
-  #problem: string | undefined
 
   constructor(options: CopiesOptions) {
     const { store, folder, segments, findDelivered, endpoint, clock, random, logger } = options
@@ -74,10 +78,15 @@ export class Copies implements Service {
     const copy = (piece: SegmentPiece) => this.#copier.copyAgain(piece)
     const isOwned = (logName: string) => endpoint(logName)?.isOwned ?? true
     const onDelivered = (name: string) => this.#followed.delete(name)
-    this.#held = new HeldObjects({ incarnation, store, folder, segments, findDelivered, isOwned, copy, onDelivered, clock })
+    const onLost = (ref: SegmentRef) => {
+      this.#followed.delete(nameOf(ref))
+      this.#lacking.set(nameOf(ref), ref)
+    }
+    const common = { store, folder, segments, copy, logger }
+    this.#held = new HeldObjects({ ...common, incarnation, findDelivered, isOwned, onDelivered, onLost, clock })
     const onObject = (ofObject: string, number: number, pieces: readonly SegmentPiece[]) =>
       this.#held.add(ofObject, number, pieces)
-    this.#earlier = new EarlierCopies({ store, folder, segments, onObject, copy, logger })
+    this.#earlier = new EarlierCopies({ ...common, onObject })
     this.#upkeep = new Periodic({
       name: 'upkeep of copies',
       intervalMs: copyLimits.upkeepIntervalMs,
@@ -122,15 +131,13 @@ export class Copies implements Service {
   /** Why records that need a copy are refused; undefined while they are taken. */
   get refusal(): string | undefined {
     if (!this.#isRegistered && !this.#copier.isFenced)
-      return `the copy store was not reached since the start: ${this.#problem ?? 'it has not answered yet'}`
+      return this.#unfit ?? 'the copy store was not reached since the start of this node'
     return this.#copier.problem
   }
 
   /** Call it before anything is appended: what is there by now is of an earlier process. */
   async start(): Promise<void> {
-    const { segments } = this.#options
-    for (const logName of await segments.logNames())
-      for (const segment of (await segments.readLog(logName)).segments) this.#lacking.set(nameOf(segment), segment)
+    for (const logName of await this.#options.segments.logNames()) await this.#listLacking(logName)
     await this.#upkeep.start()
   }
 
@@ -157,29 +164,57 @@ export class Copies implements Service {
     await this.#upkeep.stop()
   }
 
-  async #runUpkeep(signal: AbortSignal): Promise<void> {
+  /** A log that cannot be listed now is listed later: then its segments of this process are known. */
+  async #listLacking(logName: string): Promise<void> {
     try {
-      if (!this.#isRegistered) await this.#register(signal)
-      if (this.#copier.isFenced) return
-      if (!this.#hasReadEarlier) await this.#readEarlier(signal)
-      await this.#copyLacking()
-      await this.#held.removeDelivered(signal)
-      this.#problem = undefined
+      const { segments } = await this.#options.segments.readLog(logName)
+      for (const segment of segments) if (!this.#followed.has(nameOf(segment))) this.#lacking.set(nameOf(segment), segment)
+      this.#unlisted.delete(logName)
     } catch (error) {
-      this.#problem = errorMessage(error)
-      throw error
+      if (!this.#unlisted.has(logName))
+        this.#options.logger.warn(
+          { log: logName, reason: errorMessage(error) },
+          'a log cannot be listed: its segments are not copied again',
+        )
+      this.#unlisted.add(logName)
     }
+  }
+
+  async #runUpkeep(signal: AbortSignal): Promise<void> {
+    if (!this.#isRegistered) await this.#register(signal)
+    if (this.#copier.isFenced) return
+    if (!this.#hasReadEarlier) await this.#readEarlier(signal)
+    await this.#copyLacking()
+    await this.#held.removeDelivered(signal)
   }
 
   async #register(signal: AbortSignal): Promise<void> {
     const { store, folder } = this.#options
-    const before = await readWriterState(store, folder, signal)
+    await this.#checkStore(signal)
+    const found = await findWriterState(store, folder, signal)
+    const before = found?.state ?? { fences: 0, below: {} }
     const fences = await countFences(store, folder, before.fences, signal)
     // Asked after the fences were counted: whoever takes over later adds another one.
     if (fences > before.fences && !(await this.#options.isAccepted(signal))) return this.#copier.end()
-    await this.#held.register({ ...before, fences }, signal)
+    await this.#held.register({ number: (found?.number ?? -1) + 1, state: { ...before, fences } }, signal)
     this.#isRegistered = true
     this.#registered.resolve(fences)
+  }
+
+  /** Throws if the store does not do what copies rest on. */
+  async #checkStore(signal: AbortSignal): Promise<void> {
+    const { logger } = this.#options
+    const findings = await checkCopyStore({ ...this.#options, signal })
+    this.#unfit = undefined
+    for (const { step, kind, problem } of findings) {
+      if (problem === null) continue
+      if (kind === 'needed') {
+        // An error of the store is in the log alone: it may name what senders must not learn.
+        this.#unfit = `the copy store is unfit for copies: not every one of its answers holds (${step})`
+        throw new Error(`the check of the copy store failed: ${step}: ${problem}`)
+      }
+      logger.warn({ step, problem }, 'the copy store is not a second fence: see inlet doctor')
+    }
   }
 
   async #readEarlier(signal: AbortSignal): Promise<void> {
@@ -189,10 +224,16 @@ export class Copies implements Service {
 
   async #copyLacking(): Promise<void> {
     const { segments, endpoint } = this.#options
+    for (const logName of [...this.#unlisted]) await this.#listLacking(logName)
     for (const [logName, lacking] of Map.groupBy(this.#lacking.values(), (ref) => ref.logName)) {
       const found = endpoint(logName)
-      if (found === undefined) continue
-      const present = new Map((await segments.readLog(logName)).segments.map((segment) => [nameOf(segment), segment]))
+      if (found === undefined || this.#unlisted.has(logName)) continue
+      const listing = await segments.readLog(logName).catch(() => undefined)
+      if (listing === undefined) {
+        this.#unlisted.add(logName)
+        continue
+      }
+      const present = new Map(listing.segments.map((segment) => [nameOf(segment), segment]))
       for (const ref of lacking) {
         const segment = present.get(nameOf(ref))
         // An open one is sealed soon: by the recovery, or by the settings that want copies.

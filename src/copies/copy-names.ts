@@ -1,7 +1,7 @@
 /**
  * Names in the copy store, all below `<prefix>/<node id>/`.
  *
- *     writer                      what the node itself says of its objects: writer-state.ts
+ *     writer/<number>             what the node itself says of its objects: writer-state.ts
  *     fence/<number>              the writers that had begun before acknowledge nothing more: fences.ts
  *     <incarnation>/<number>      an object: copy-object.ts
  *
@@ -17,8 +17,14 @@ export function copyName(folder: string, incarnation: string, number: number): s
   return `${folder}${incarnation}/${padded(number)}`
 }
 
-export function writerName(folder: string): string {
-  return `${folder}writer`
+export function writerName(folder: string, number: number): string {
+  return `${folder}writer/${padded(number)}`
+}
+
+/** Returns undefined for another name. */
+export function parseWriterName(folder: string, name: string): number | undefined {
+  const [, number] = name.startsWith(folder) ? (/^writer\/(\d{20})$/.exec(name.slice(folder.length)) ?? []) : []
+  return number === undefined ? undefined : Number(number)
 }
 
 export function fenceName(folder: string, number: number): string {

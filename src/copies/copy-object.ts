@@ -26,6 +26,8 @@ import { promisify } from 'node:util'
 import { constants, crc32, zstdCompress, zstdDecompress } from 'node:zlib'
 import { readUInt64, writeUInt64 } from '#lib/uint64.ts'
 import { pieceBytes, type SegmentPiece } from '#log/segment-piece.ts'
+import type { ObjectStore } from '#objects/object-store.ts'
+import { copyName } from './copy-names.ts'
 import { copyLimits } from './limits.ts'
 
 const compress = promisify(zstdCompress)
@@ -42,6 +44,11 @@ export type CopyHeader = {
 }
 
 export type CopyObject = CopyHeader & { readonly pieces: readonly SegmentPiece[] }
+
+/** The bytes are those of a later release: they must not be taken for damaged. */
+export class LaterCopyError extends Error {
+  override readonly name = 'LaterCopyError'
+}
 
 /** The bytes are not those of a whole object. */
 export class DamagedCopyError extends Error {
@@ -74,15 +81,34 @@ export async function encodeCopy(header: CopyHeader, pieces: readonly SegmentPie
   return Buffer.concat([bytes, body])
 }
 
-/** Throws DamagedCopyError. */
+/** Throws DamagedCopyError, and LaterCopyError. */
 export async function decodeCopy(object: Uint8Array): Promise<CopyObject> {
   const bytes = Buffer.from(object.buffer, object.byteOffset, object.byteLength)
   const { count, contentBytes, bodyCrc, bodyBytes, ...header } = decodeHeader(bytes)
   const body = bytes.subarray(HEADER_BYTES)
   if (body.length !== bodyBytes || crc32(body) !== bodyCrc) throw new DamagedCopyError('the pieces are damaged or cut')
-  const content = await decompress(body, { maxOutputLength: Math.max(1, contentBytes) })
+  const content = await decompress(body, { maxOutputLength: Math.max(1, contentBytes) }).catch(() => undefined)
+  if (content === undefined) throw new DamagedCopyError('its pieces cannot be decompressed')
   if (content.length !== contentBytes) throw new DamagedCopyError('the pieces have another size')
   return { ...header, pieces: decodePieces(content, count) }
+}
+
+/** Returns an object, undefined for one that is missing, or `damaged`, also for one that is another one than its name says. */
+export async function readCopy(
+  store: Pick<ObjectStore, 'get'>,
+  folder: string,
+  { incarnation, number }: { readonly incarnation: string; readonly number: number },
+  signal: AbortSignal,
+): Promise<CopyObject | 'damaged' | undefined> {
+  const object = await store.get(copyName(folder, incarnation, number), signal)
+  if (object === undefined) return undefined
+  try {
+    const decoded = await decodeCopy(object)
+    return decoded.incarnation === incarnation && decoded.number === number ? decoded : 'damaged'
+  } catch (error) {
+    if (error instanceof DamagedCopyError) return 'damaged'
+    throw error
+  }
 }
 
 function decodeHeader(bytes: Buffer) {
@@ -91,8 +117,8 @@ function decodeHeader(bytes: Buffer) {
     throw new DamagedCopyError('the header is damaged')
   const version = bytes.readUInt16LE(8)
   const kind = kinds[bytes.readUInt16LE(10)]
-  if (version !== VERSION || kind === undefined)
-    throw new DamagedCopyError(`it is of version ${version}, which this program cannot read`)
+  if (version > VERSION || kind === undefined)
+    throw new LaterCopyError(`an object of copies is of version ${version}: a later release of Inlet has to read it`)
   const contentBytes = bytes.readUInt32LE(80)
   if (contentBytes > copyLimits.contentBytesMax) throw new DamagedCopyError(`it has ${contentBytes} bytes of pieces`)
   return {

@@ -13,7 +13,7 @@ import type { Segment, SegmentSource } from '#log/segment-source.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { CopyError } from './copy-error.ts'
 import { copyName } from './copy-names.ts'
-import { type CopyObject, DamagedCopyError, decodeCopy } from './copy-object.ts'
+import { type CopyObject, readCopy } from './copy-object.ts'
 import { nameOf, refOf } from './held-objects.ts'
 import { copyLimits } from './limits.ts'
 
@@ -42,23 +42,46 @@ export class EarlierCopies {
 
   /** Reads the objects of an incarnation, from a number up to the first that was never stored. Goes on where it failed before. */
   async read(incarnation: string, from: number, signal: AbortSignal): Promise<void> {
-    const { store, folder, onObject } = this.#options
+    const { store, folder, onObject, logger } = this.#options
+    await this.#removeLeftBelow(incarnation, from, signal)
     for (let number = this.#next.get(incarnation) ?? from; ; number += 1) {
       this.#next.set(incarnation, number)
-      const name = copyName(folder, incarnation, number)
-      const object = await store.get(name, signal)
-      if (object === undefined) return
-      const { kind, pieces } = await this.#decode(name, object)
-      if (kind === 'closing') return
+      const read = await readCopy(store, folder, { incarnation, number }, signal)
+      if (read === undefined) return await this.#removeLeftAbove(incarnation, number, signal)
+      if (read === 'damaged')
+        logger.error(
+          { object: copyName(folder, incarnation, number) },
+          'an object of copies is damaged: its segments are copied again',
+        )
+      else if (read.kind === 'closing') return
+      const pieces = read === 'damaged' ? [] : read.pieces
       this.#note(pieces)
       onObject(incarnation, number, pieces)
     }
+  }
+
+  /** A removal may have been interrupted: the boundary was raised, and the objects are still there. */
+  async #removeLeftBelow(incarnation: string, below: number, signal: AbortSignal): Promise<void> {
+    const { store, folder } = this.#options
+    for (let number = below - 1; number >= 0; number -= 1) {
+      const name = copyName(folder, incarnation, number)
+      if ((await store.head(name, signal)) === undefined) return
+      await store.remove(name, signal)
+    }
+  }
+
+  /** Puts that were in flight beside the one that was never stored: none of them was acknowledged, and the disk has what they have. */
+  async #removeLeftAbove(incarnation: string, gap: number, signal: AbortSignal): Promise<void> {
+    const { store, folder } = this.#options
+    for (let number = gap + 1; number < gap + copyLimits.putsParallel; number += 1)
+      await store.remove(copyName(folder, incarnation, number), signal)
   }
 
   /** Copies a segment that is not in the objects as a whole. Returns false if it cannot be read. Rejects with a CopyError. */
   async complete(segment: Segment): Promise<boolean> {
     try {
       await this.#complete(segment)
+      this.#copied.delete(nameOf(segment))
       return true
     } catch (error) {
       if (error instanceof CopyError) throw error
@@ -70,27 +93,19 @@ export class EarlierCopies {
     }
   }
 
-  async #decode(name: string, object: Uint8Array): Promise<Pick<CopyObject, 'kind' | 'pieces'>> {
-    try {
-      return await decodeCopy(object)
-    } catch (error) {
-      if (!(error instanceof DamagedCopyError)) throw error
-      // Its segments are copied again.
-      this.#options.logger.error({ object: name, reason: error.message }, 'an object of copies is damaged')
-      return { kind: 'pieces', pieces: [] }
-    }
-  }
-
   #note(pieces: CopyObject['pieces']): void {
     for (const piece of pieces) {
-      const range = { at: piece.at, end: piece.at + pieceBytes(piece) }
-      this.#copied.set(nameOf(piece), [...(this.#copied.get(nameOf(piece)) ?? []), range])
+      const ranges = this.#copied.get(nameOf(piece)) ?? []
+      ranges.push({ at: piece.at, end: piece.at + pieceBytes(piece) })
+      this.#copied.set(nameOf(piece), ranges)
     }
   }
 
   async #complete(segment: Segment): Promise<void> {
     const opened = await this.#options.segments.open(segment)
     try {
+      // Its offsets are others than before. The objects may have what it has lost.
+      if (opened.footer.damagedRecords > 0) throw new Error('it lost records to damage')
       if (contiguous(this.#copied.get(nameOf(segment)) ?? []) >= opened.framesEnd) return
       let at = 0
       for await (const chunks of partsOf(opened.content())) {

@@ -6,14 +6,16 @@
  * incarnation go in the order of their numbers.
  */
 import type { Clock } from '#lib/clock.ts'
+import { errorMessage } from '#lib/error-message.ts'
+import type { Logger } from '#lib/telemetry.ts'
 import type { FindDelivered } from '#log/log-writer.ts'
 import { pieceBytes, type SegmentPiece } from '#log/segment-piece.ts'
 import type { SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { copyName } from './copy-names.ts'
-import { decodeCopy } from './copy-object.ts'
+import { readCopy } from './copy-object.ts'
 import { copyLimits } from './limits.ts'
-import { putWriterState, type WriterState } from './writer-state.ts'
+import { type NumberedState, putWriterState, type WriterState } from './writer-state.ts'
 
 export type HeldObjectsOptions = {
   readonly incarnation: string
@@ -26,43 +28,71 @@ export type HeldObjectsOptions = {
   /** Puts pieces of an old object again. */
   readonly copy: (piece: SegmentPiece) => Promise<void>
   readonly onDelivered: (segment: string) => void
+  /** The store has lost or damaged pieces of the segment. */
+  readonly onLost: (segment: SegmentRef) => void
   readonly clock: Clock
+  readonly logger: Logger
 }
 
-type HeldObject = {
-  readonly number: number
-  readonly atMs: number
-  readonly bytes: number
-  readonly segments: Map<string, SegmentRef>
+/** `first`: the first object that may be needed for it. */
+type HeldSegment = { readonly ref: SegmentRef; first: number; bytes: number }
+
+type StoredObject = { readonly bytes: number; readonly atMs: number }
+
+/** The objects from `below` on, without a gap. */
+class Incarnation {
+  below: number
+  readonly objects: StoredObject[] = []
+  readonly segments = new Map<string, HeldSegment>()
+
+  constructor(below: number) {
+    this.below = below
+  }
+
+  /** Below which number none is needed. */
+  needed(): number {
+    let first = this.below + this.objects.length
+    for (const segment of this.segments.values()) first = Math.min(first, segment.first)
+    return first
+  }
+
+  /** Whether more than half of what is stored is not needed any more. */
+  isMostlyWaste(): boolean {
+    const stored = this.objects.reduce((sum, { bytes }) => sum + bytes, 0)
+    let needed = 0
+    for (const { bytes } of this.segments.values()) needed += bytes
+    return needed * 2 < stored
+  }
 }
 
 export class HeldObjects {
   readonly #options: HeldObjectsOptions
-  /** By incarnation, in the order of their numbers. */
-  readonly #objects = new Map<string, HeldObject[]>()
+  readonly #incarnations = new Map<string, Incarnation>()
   /** As the store says: no object below these is needed. */
   #below: Readonly<Record<string, number>> = {}
   #fences = 0
+  /** The number of the next state that is put. */
+  #stateNumber = 0
 
   constructor(options: HeldObjectsOptions) {
     this.#options = options
   }
 
   get count(): number {
-    return this.#objects.values().reduce((sum, objects) => sum + objects.length, 0)
+    return this.#incarnations.values().reduce((sum, { objects }) => sum + objects.length, 0)
   }
 
   /** Bytes of the pieces in them. */
   get bytes(): number {
-    let bytes = 0
-    for (const objects of this.#objects.values()) for (const object of objects) bytes += object.bytes
-    return bytes
+    let sum = 0
+    for (const { objects } of this.#incarnations.values()) for (const { bytes } of objects) sum += bytes
+    return sum
   }
 
   /** Age of the oldest object, in milliseconds; 0 if there is none. */
   get oldestMs(): number {
     const now = this.#options.clock.monotonic()
-    return this.#objects.values().reduce((oldest, [first]) => Math.max(oldest, now - (first?.atMs ?? now)), 0)
+    return this.#incarnations.values().reduce((oldest, { objects: [first] }) => Math.max(oldest, now - (first?.atMs ?? now)), 0)
   }
 
   /** Returns the incarnations of earlier processes, and below which number none of their objects is needed. */
@@ -71,39 +101,46 @@ export class HeldObjects {
   }
 
   /** Tells the store of this incarnation, beside those of earlier processes. */
-  async register({ fences, below }: WriterState, signal: AbortSignal): Promise<void> {
+  async register({ number, state: { fences, below } }: NumberedState, signal: AbortSignal): Promise<void> {
+    this.#stateNumber = number
     this.#fences = fences
     await this.#setBelow({ ...below, [this.#options.incarnation]: 0 }, signal)
-    for (const incarnation of Object.keys(this.#below)) if (!this.#objects.has(incarnation)) this.#objects.set(incarnation, [])
+    for (const [incarnation, from] of Object.entries(this.#below))
+      if (!this.#incarnations.has(incarnation)) this.#incarnations.set(incarnation, new Incarnation(from))
   }
 
   /** Adds the next object of an incarnation. */
   add(incarnation: string, number: number, pieces: readonly SegmentPiece[]): void {
-    const segments = new Map(pieces.map((piece) => [nameOf(piece), refOf(piece)]))
-    const objects = this.#objects.get(incarnation) ?? []
-    this.#objects.set(incarnation, objects)
-    const bytes = pieces.reduce((sum, piece) => sum + pieceBytes(piece), 0)
-    objects.push({ number, atMs: this.#options.clock.monotonic(), bytes, segments })
+    const held = this.#incarnations.get(incarnation) ?? new Incarnation(number)
+    this.#incarnations.set(incarnation, held)
+    let total = 0
+    for (const piece of pieces) {
+      const bytes = pieceBytes(piece)
+      const segment = held.segments.get(nameOf(piece))
+      if (segment === undefined) held.segments.set(nameOf(piece), { ref: refOf(piece), first: number, bytes })
+      else segment.bytes += bytes
+      total += bytes
+    }
+    held.objects.push({ bytes: total, atMs: this.#options.clock.monotonic() })
   }
 
   /** Removes what is not needed any more, the oldest first. */
   async removeDelivered(signal: AbortSignal): Promise<void> {
     await this.#noteDelivered(signal)
-    await this.#carryOld(signal)
+    for (const [incarnation, held] of this.#incarnations) await this.#carryOld(incarnation, held, signal)
     const below = { ...this.#below }
     const removed: string[] = []
-    for (const [incarnation, objects] of this.#objects) {
-      const count = objects.findIndex(({ segments }) => segments.size > 0)
-      const done = objects.slice(0, Math.min(count === -1 ? objects.length : count, copyLimits.removedAtOnce))
-      const last = done.at(-1)
-      if (last !== undefined) below[incarnation] = last.number + 1
-      removed.push(...done.map(({ number }) => copyName(this.#options.folder, incarnation, number)))
+    for (const [incarnation, held] of this.#incarnations) {
+      const end = Math.min(held.needed(), held.below + copyLimits.removedAtOnce)
+      for (let number = held.below; number < end; number += 1) removed.push(copyName(this.#options.folder, incarnation, number))
+      below[incarnation] = end
     }
     if (removed.length > 0) await this.#setBelow(below, signal)
     for (const name of removed) await this.#options.store.remove(name, signal)
-    for (const [incarnation, objects] of this.#objects) {
-      const first = objects.findIndex(({ number }) => number >= (below[incarnation] ?? 0))
-      objects.splice(0, first === -1 ? objects.length : first)
+    for (const [incarnation, held] of this.#incarnations) {
+      const end = below[incarnation] ?? held.below
+      held.objects.splice(0, end - held.below)
+      held.below = end
     }
     await this.#forgetEmpty(signal)
   }
@@ -111,58 +148,89 @@ export class HeldObjects {
   /** Forgets earlier incarnations without objects. */
   async #forgetEmpty(signal: AbortSignal): Promise<void> {
     const { incarnation: own } = this.#options
-    const empty = [...this.#objects].filter(([incarnation, objects]) => incarnation !== own && objects.length === 0)
+    const empty = [...this.#incarnations].filter(([incarnation, { objects }]) => incarnation !== own && objects.length === 0)
     if (empty.length === 0) return
     const below = { ...this.#below }
     for (const [incarnation] of empty) delete below[incarnation]
     await this.#setBelow(below, signal)
-    for (const [incarnation] of empty) this.#objects.delete(incarnation)
+    for (const [incarnation] of empty) this.#incarnations.delete(incarnation)
   }
 
   async #noteDelivered(signal: AbortSignal): Promise<void> {
-    const { segments, findDelivered, isOwned, onDelivered } = this.#options
-    const held = new Map<string, SegmentRef>()
-    for (const objects of this.#objects.values())
-      for (const { segments: refs } of objects.slice(0, copyLimits.removedAtOnce))
-        for (const [name, ref] of refs) held.set(name, ref)
-    const absent: SegmentRef[] = []
-    for (const [logName, refs] of Map.groupBy(held.values(), (ref) => ref.logName)) {
-      const present = new Set((await segments.readLog(logName)).segments.map(nameOf))
-      absent.push(...refs.filter((ref) => !present.has(nameOf(ref))))
-    }
-    if (absent.length === 0) return
-    const [owned, unowned] = [absent.filter(({ logName }) => isOwned(logName)), absent.filter(({ logName }) => !isOwned(logName))]
+    const { findDelivered, isOwned, onDelivered } = this.#options
+    const absent = await this.#findAbsent()
+    const dropped = absent.filter(({ logName }) => !isOwned(logName))
     // A file that is gone may have been lost: only control knows that it was delivered.
-    const delivered = owned.length === 0 ? [] : await findDelivered(owned, signal)
-    for (const name of [...delivered, ...unowned].map(nameOf)) {
-      for (const objects of this.#objects.values()) for (const object of objects) object.segments.delete(name)
+    const owned = absent.filter(({ logName }) => isOwned(logName))
+    const delivered: SegmentRef[] = []
+    for (let at = 0; at < owned.length; at += copyLimits.lookedUpAtOnce)
+      delivered.push(...(await findDelivered(owned.slice(at, at + copyLimits.lookedUpAtOnce), signal)))
+    for (const name of [...delivered, ...dropped].map(nameOf)) {
+      for (const { segments } of this.#incarnations.values()) segments.delete(name)
       onDelivered(name)
     }
   }
 
-  /** Puts what old objects still hold into new ones, if they keep others that are not needed any more. */
-  async #carryOld(signal: AbortSignal): Promise<void> {
+  /** Returns the segments whose files are gone. Those of a log that cannot be listed stay. */
+  async #findAbsent(): Promise<readonly SegmentRef[]> {
+    const { segments, logger } = this.#options
+    const held = new Map<string, SegmentRef>()
+    for (const { segments: each } of this.#incarnations.values()) for (const [name, { ref }] of each) held.set(name, ref)
+    const absent: SegmentRef[] = []
+    for (const [logName, refs] of Map.groupBy(held.values(), (ref) => ref.logName)) {
+      try {
+        const present = new Set((await segments.readLog(logName)).segments.map(nameOf))
+        absent.push(...refs.filter((ref) => !present.has(nameOf(ref))))
+      } catch (error) {
+        logger.warn({ log: logName, reason: errorMessage(error) }, 'a log cannot be listed: its copies stay')
+      }
+    }
+    return absent
+  }
+
+  /** Puts what old objects still hold into new ones, if they keep more that is not needed any more. */
+  async #carryOld(incarnation: string, held: Incarnation, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
-    for (const [incarnation, objects] of this.#objects) {
-      const firstDone = objects.findIndex(({ segments }) => segments.size === 0)
-      for (const object of objects.slice(0, Math.min(Math.max(firstDone, 0), copyLimits.carriedAtOnce)))
-        if (clock.monotonic() - object.atMs >= copyLimits.carriedAfterMs) await this.#carry(incarnation, object, signal)
+    for (let carried = 0; carried < copyLimits.carriedAtOnce && held.isMostlyWaste(); carried += 1) {
+      const number = held.needed()
+      const object = held.objects[number - held.below]
+      if (object === undefined || clock.monotonic() - object.atMs < copyLimits.carriedAfterMs) return
+      await this.#carry(incarnation, held, number, signal)
     }
   }
 
-  async #carry(incarnation: string, { number, segments }: HeldObject, signal: AbortSignal): Promise<void> {
-    const { store, folder, copy } = this.#options
+  async #carry(incarnation: string, held: Incarnation, number: number, signal: AbortSignal): Promise<void> {
+    const { store, folder, copy, onLost, logger } = this.#options
     const name = copyName(folder, incarnation, number)
-    const object = await store.get(name, signal)
-    if (object === undefined) throw new Error(`the copy store has lost ${name}`)
-    const { pieces } = await decodeCopy(object)
-    await Promise.all(pieces.filter((piece) => segments.has(nameOf(piece))).map(copy))
-    segments.clear()
+    const read = await readCopy(store, folder, { incarnation, number }, signal)
+    if (read === undefined || read === 'damaged') {
+      logger.error({ object: name }, 'the copy store has lost an object: its segments are copied again')
+      for (const [segment, { ref, first }] of held.segments) {
+        if (first > number) continue
+        held.segments.delete(segment)
+        onLost(ref)
+      }
+      return
+    }
+    const needed = read.pieces.filter((piece) => held.segments.has(nameOf(piece)))
+    await Promise.all(needed.map(copy))
+    for (const piece of needed) {
+      const segment = held.segments.get(nameOf(piece))
+      if (segment !== undefined) segment.bytes -= pieceBytes(piece)
+    }
+    for (const segment of held.segments.values()) segment.first = Math.max(segment.first, number + 1)
+    for (const [segment, { bytes }] of held.segments) if (bytes <= 0) held.segments.delete(segment)
   }
 
   async #setBelow(below: WriterState['below'], signal: AbortSignal): Promise<void> {
     const { store, folder } = this.#options
-    await putWriterState(store, folder, { version: 1, fences: this.#fences, below }, signal)
+    const { number } = await putWriterState(
+      store,
+      folder,
+      { number: this.#stateNumber, state: { fences: this.#fences, below } },
+      signal,
+    )
+    this.#stateNumber = number + 1
     this.#below = below
   }
 }

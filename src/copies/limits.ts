@@ -6,12 +6,12 @@ export const copyLimits = {
   /** A window ends this long after a piece that found the copier idle. */
   quietWindowMs: 10,
   putsParallel: 4,
-  /** An object with more content is damaged: a piece may be a request of the largest size. */
-  contentBytesMax: 256 * MiB,
+  /** Larger pieces are split, so that no object has more than twice `objectBytes`. One with more content than this is damaged. */
+  contentBytesMax: 12 * MiB,
   /** More that waits for the store is refused. */
   waitingBytesMax: 64 * MiB,
   /** One put is given up after this, and repeated. */
-  putMsMax: 10_000,
+  putMsMax: 30_000,
   /** Callers wait as long as this for an object. */
   answerMsMax: 10_000,
   retryMsMin: 100,
@@ -20,6 +20,10 @@ export const copyLimits = {
   upkeepIntervalMs: 5_000,
   /** Objects that are removed in one turn. */
   removedAtOnce: 1_000,
+  /** States of a node that stay: a listing may be that old. */
+  writerStatesKept: 100,
+  /** Segments that control is asked about in one call. */
+  lookedUpAtOnce: 100,
   /** Older pieces are put again with new ones, so that one segment that is not delivered keeps no other object. */
   carriedAfterMs: 3_600_000,
   carriedAtOnce: 100,

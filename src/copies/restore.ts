@@ -1,8 +1,8 @@
 /**
  * Restores the log of a node from its copies, on another machine.
  *
- * Owns: that the node acknowledges nothing more with a copy before its objects are read, and the files that are written. Does not own: who may
- * take the node over, which control decides, and the delivery of the log.
+ * Owns: that the node acknowledges nothing more with a copy before its objects are read, and which objects are restored. Does not own: who may
+ * take the node over, which control decides, the files that are written (log/local/piece-writer.ts), and the delivery of the log.
  * Law: what the node acknowledged with a copy is restored. The fence is there before the first object is read, so an acknowledgement that was
  * made before has its object, and none is made later. A number that is missing ends an incarnation only if the node has not removed it.
  */
@@ -11,96 +11,127 @@ import type { System } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { PieceSink } from '#log/segment-piece.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
-import { copyName, writerName } from './copy-names.ts'
-import { type CopyObject, DamagedCopyError, decodeCopy, encodeCopy } from './copy-object.ts'
+import { copyName } from './copy-names.ts'
+import { type CopyObject, encodeCopy, readCopy } from './copy-object.ts'
 import { addFence } from './fences.ts'
-import { readWriterState } from './writer-state.ts'
+import { findWriterState, putWriterState } from './writer-state.ts'
 
-export type RestoreOptions = Pick<System, 'random'> & {
-  readonly nodeId: string
-  /** The id of the node that takes over. */
-  readonly by: string
+export type CopyPlace = {
   readonly store: ObjectStore
   /** The folder of the node in the store, with a slash at its end. */
   readonly folder: string
-  /** Takes what is restored. */
-  readonly pieces: PieceSink
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly signal: AbortSignal
 }
 
-export type Restored = { readonly objects: number; readonly bytes: number; readonly damaged: number }
+export type RestoreOptions = CopyPlace &
+  Pick<System, 'random'> & {
+    readonly nodeId: string
+    /** The id of the node that takes over. */
+    readonly by: string
+    /** Takes what is restored. */
+    readonly pieces: PieceSink
+    readonly clock: Clock
+    readonly logger: Logger
+    readonly signal: AbortSignal
+  }
+
+/** `ranges`: the numbers of the objects, by incarnation: from the first one up to the one that closes it. */
+export type Restored = {
+  readonly objects: number
+  readonly bytes: number
+  /** Objects that could not be read: their records are not restored. */
+  readonly damaged: number
+  readonly ranges: Readonly<Record<string, readonly [number, number]>>
+}
+
+/** Returns whether the store has copies of the node. */
+export async function hasCopies({ store, folder }: CopyPlace, signal: AbortSignal): Promise<boolean> {
+  return (await findWriterState(store, folder, signal)) !== undefined
+}
 
 /** May be repeated after a failure. */
 export async function restoreLog(options: RestoreOptions): Promise<Restored> {
   const { store, folder, by, pieces, signal } = options
   await addFence(store, folder, by, signal)
   const restored = { objects: 0, bytes: 0, damaged: 0 }
+  const ranges: Record<string, readonly [number, number]> = {}
   try {
-    for (const incarnation of Object.keys((await readWriterState(store, folder, signal)).below))
-      for await (const object of objectsOf(options, incarnation)) {
+    const found = await findWriterState(store, folder, signal)
+    for (const incarnation of Object.keys(found?.state.below ?? {})) {
+      const numbers: number[] = []
+      for await (const { number, object } of objectsOf(options, incarnation)) {
+        numbers.push(number)
         restored.objects += 1
         if (object === 'damaged') restored.damaged += 1
         else for (const piece of object.pieces) restored.bytes += await pieces.write(piece)
       }
+      const [first, last] = [numbers[0], numbers.at(-1)]
+      if (first !== undefined && last !== undefined) ranges[incarnation] = [first, last + 1]
+    }
   } finally {
     await pieces.close()
   }
-  return restored
+  return { ...restored, ranges }
 }
 
-/** Removes the objects of a node once all of its log is delivered. Its fences stay, and the objects that close its incarnations. */
+/** Removes what was restored, once all of it is delivered. The fences stay, and the objects that close incarnations. */
 export async function removeRestored(
-  { store, folder }: Pick<RestoreOptions, 'store' | 'folder'>,
+  { store, folder }: CopyPlace,
+  { ranges }: Pick<Restored, 'ranges'>,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const [incarnation, below] of Object.entries((await readWriterState(store, folder, signal)).below))
-    for (let number = below; ; number += 1) {
-      const name = copyName(folder, incarnation, number)
-      const object = await store.get(name, signal)
-      if (object === undefined || (await decodeOrDamaged(object)) === 'closing') break
-      await store.remove(name, signal)
-    }
-  await store.remove(writerName(folder), signal)
+  for (const [incarnation, [first, end]] of Object.entries(ranges))
+    for (let number = first; number < end; number += 1) await store.remove(copyName(folder, incarnation, number), signal)
+  const found = await findWriterState(store, folder, signal)
+  if (found === undefined) return
+  // The node may have its place again, and write.
+  const { number, state } = found
+  const below = Object.fromEntries(Object.entries(state.below).filter(([incarnation]) => ranges[incarnation] === undefined))
+  await putWriterState(store, folder, { number: number + 1, state: { ...state, below } }, signal)
 }
 
 /** Yields the objects up to the first number that was never stored, and takes that number, so that a late put of the node finds it. */
-async function* objectsOf(options: RestoreOptions, incarnation: string): AsyncGenerator<CopyObject | 'damaged'> {
-  const { nodeId, store, folder, clock, random, logger, signal } = options
-  const belowOf = async () => (await readWriterState(store, folder, signal)).below[incarnation] ?? Number.POSITIVE_INFINITY
-  for (let number = await belowOf(); ; number += 1) {
-    const name = copyName(folder, incarnation, number)
-    const object = await store.get(name, signal)
+async function* objectsOf(
+  options: RestoreOptions,
+  incarnation: string,
+): AsyncGenerator<{ readonly number: number; readonly object: CopyObject | 'damaged' }> {
+  const { store, folder, logger, signal } = options
+  for (let number = (await belowOf(options, incarnation)) ?? 0; ; ) {
+    const object = await readCopy(store, folder, { incarnation, number }, signal)
     if (object === undefined) {
-      // The node may have delivered and removed it meanwhile.
-      const below = await belowOf()
-      if (below === Number.POSITIVE_INFINITY) return
-      if (below > number) {
-        number = below - 1
-        continue
-      }
-      const writer = random.bytes(16).toString('hex')
-      const closing = { kind: 'closing', nodeId, incarnation, number, writer, createdAtMicros: clock.now() * 1_000 } as const
-      const options = { contentType: 'application/octet-stream', metadata: {}, signal }
-      if (await store.putIfAbsent(name, await encodeCopy(closing, []), options)) return
-      number -= 1
+      const next = await findNext(options, incarnation, number)
+      if (next === undefined && (await close(options, incarnation, number))) return
+      number = next ?? number
       continue
     }
-    const decoded = await decodeOrDamaged(object)
-    if (decoded === 'closing') return
-    if (decoded === 'damaged')
-      logger.error({ object: name }, 'an object of copies is damaged, and its records are not restored from it')
-    yield decoded
+    if (object !== 'damaged' && object.kind === 'closing') return
+    if (object === 'damaged')
+      logger.error(
+        { object: copyName(folder, incarnation, number) },
+        'an object of copies is damaged: its records are not restored',
+      )
+    yield { number, object }
+    number += 1
   }
 }
 
-async function decodeOrDamaged(object: Uint8Array): Promise<CopyObject | 'damaged' | 'closing'> {
-  try {
-    const decoded = await decodeCopy(object)
-    return decoded.kind === 'closing' ? 'closing' : decoded
-  } catch (error) {
-    if (error instanceof DamagedCopyError) return 'damaged'
-    throw error
-  }
+async function belowOf({ store, folder, signal }: RestoreOptions, incarnation: string): Promise<number | undefined> {
+  return (await findWriterState(store, folder, signal))?.state.below[incarnation]
+}
+
+/** Returns the number to go on with after one that is missing: the node may have removed it meanwhile. Undefined if it was never stored. */
+async function findNext(options: RestoreOptions, incarnation: string, missing: number): Promise<number | undefined> {
+  const below = (await belowOf(options, incarnation)) ?? 0
+  return below > missing ? below : undefined
+}
+
+/** Returns false if the node has stored the number meanwhile. */
+async function close(
+  { nodeId, store, folder, clock, random, signal }: RestoreOptions,
+  incarnation: string,
+  number: number,
+): Promise<boolean> {
+  const writer = random.bytes(16).toString('hex')
+  const closing = { kind: 'closing', nodeId, incarnation, number, writer, createdAtMicros: clock.now() * 1_000 } as const
+  const options = { contentType: 'application/octet-stream', metadata: {}, signal }
+  return await store.putIfAbsent(copyName(folder, incarnation, number), await encodeCopy(closing, []), options)
 }

@@ -1,13 +1,15 @@
 /**
- * The word of a node about its own objects, in one object that nobody else writes. So they are found without a listing, which may be old.
+ * The word of a node about its own objects: `writer/0`, `writer/1` and so on, of which the newest counts. Nobody else writes them.
  *
  * Law: an incarnation is in `below` before its first object is put, and until after its last one is removed. A number is in `below` before
- * the object of a lower one is removed. So from there on numbers have no gap, up to the first that was never stored.
+ * the object of a lower one is removed. So from there on numbers have no gap, up to the first that was never stored. A state is never
+ * replaced, so a put that arrives late changes nothing. The newest ones have no gap: whoever finds one of them finds the newest.
  */
 import { Buffer } from 'node:buffer'
 import { z } from 'zod'
 import type { ObjectStore } from '#objects/object-store.ts'
-import { writerName } from './copy-names.ts'
+import { parseWriterName, writerName } from './copy-names.ts'
+import { copyLimits } from './limits.ts'
 
 const WriterState = z.object({
   version: z.literal(1),
@@ -16,17 +18,42 @@ const WriterState = z.object({
   /** By incarnation. */
   below: z.record(z.string().regex(/^[a-z0-9]{10}$/), z.int().min(0)),
 })
-export type WriterState = z.infer<typeof WriterState>
+export type WriterState = Omit<z.infer<typeof WriterState>, 'version'>
 
-/** Throws if the object is damaged, or of another version. */
-export async function readWriterState(store: ObjectStore, folder: string, signal?: AbortSignal): Promise<WriterState> {
-  const object = await store.get(writerName(folder), signal)
-  return object === undefined
-    ? { version: 1, fences: 0, below: {} }
-    : WriterState.parse(JSON.parse(Buffer.from(object).toString()))
+export type NumberedState = { readonly number: number; readonly state: WriterState }
+
+/** Returns undefined if the node has none. Throws while a listing of the store names only states that are gone, and for one of a later release. */
+export async function findWriterState(
+  store: ObjectStore,
+  folder: string,
+  signal: AbortSignal,
+): Promise<NumberedState | undefined> {
+  let number = -1
+  for await (const { key } of store.list(`${folder}writer/`, signal))
+    number = Math.max(number, parseWriterName(folder, key) ?? -1)
+  if (number < 0) return undefined
+  let newest: NumberedState | undefined
+  for (; ; number += 1) {
+    const object = await store.get(writerName(folder, number), signal)
+    if (object === undefined) break
+    newest = { number, state: WriterState.parse(JSON.parse(Buffer.from(object).toString())) }
+  }
+  if (newest === undefined) throw new Error('the list of the copy store is old: it names what is gone')
+  return newest
 }
 
-export async function putWriterState(store: ObjectStore, folder: string, state: WriterState, signal: AbortSignal): Promise<void> {
-  const object = Buffer.from(`${JSON.stringify(state)}\n`)
-  await store.put(writerName(folder), object, { contentType: 'application/json', metadata: {}, signal })
+/** Puts a state behind these, and returns it with its number. May be repeated: an attempt whose answer was lost stays before it. */
+export async function putWriterState(
+  store: ObjectStore,
+  folder: string,
+  { number, state }: NumberedState,
+  signal: AbortSignal,
+): Promise<NumberedState> {
+  const object = Buffer.from(`${JSON.stringify({ version: 1, ...state })}\n`)
+  const options = { contentType: 'application/json', metadata: {}, signal }
+  let next = number
+  while (!(await store.putIfAbsent(writerName(folder, next), object, options))) next += 1
+  const old = next - copyLimits.writerStatesKept
+  if (old >= 0) await store.remove(writerName(folder, old), signal)
+  return { number: next, state }
 }

@@ -70,13 +70,15 @@ describe('with INLET_TAKEOVER_AFTER', () => {
     const name = newRegion()
     const [lost, a, b] = [await TestNode.register(at, name), await TestNode.register(at, name), await TestNode.register(at, name)]
     const well = { process: 'ingest', applied_epoch: 1, healthy: true, reasons: [], disk_full: false, blocked: [] }
-    expect((await lost.call('POST', 'heartbeat', { ...well, node_id: lost.id, ...heartbeat })).status).toBe(200)
+    const beat = async () =>
+      expect((await lost.call('POST', 'heartbeat', { ...well, node_id: lost.id, ...heartbeat })).status).toBe(200)
+    await beat()
     const next = async (node: TestNode, ...running: readonly string[]) => {
       const { status, body } = await node.call('POST', 'take-over/next', { node_id: node.id, running })
       expect(status).toBe(200)
       return body.lost_node_ids
     }
-    return { at, lost, a, b, next, [Symbol.asyncDispose]: () => at[Symbol.asyncDispose]() }
+    return { at, lost, a, b, next, beat, [Symbol.asyncDispose]: () => at[Symbol.asyncDispose]() }
   }
 
   test('a node that is silent for so long is given to one that asks, and to another one once that is silent, too', async () => {
@@ -85,6 +87,9 @@ describe('with INLET_TAKEOVER_AFTER', () => {
     at.clock.advance(59_000)
     expect(await next(a)).toEqual([])
     at.clock.advance(2_000)
+    // Control may have been away itself.
+    expect(await next(a)).toEqual([])
+    at.clock.advance(31_000)
     // The answer may be lost.
     expect([await next(a), await next(b), await next(a)]).toEqual([[lost.id], [], [lost.id]])
     at.clock.advance(50_000)
@@ -98,12 +103,24 @@ describe('with INLET_TAKEOVER_AFTER', () => {
     expect((await b.call('POST', 'take-over/end', { lost_node_id: lost.id })).status).toBe(204)
   })
 
+  test('a node that is heard again is not given away, although it was silent for so long', async () => {
+    await using given = await region()
+    const { at, a, next, beat } = given
+    for (let times = 0; times < 3; times += 1) {
+      at.clock.advance(3_600_000)
+      expect(await next(a)).toEqual([])
+      await beat()
+    }
+  })
+
   test.each([
     ['was shut down', { copy_store: true, leaving: true }],
     ['has no copy store', {}],
   ])('a node that %s is given to nobody', async (_, heartbeat) => {
     await using given = await region(heartbeat)
-    given.at.clock.advance(3_600_000)
-    expect(await given.next(given.a)).toEqual([])
+    for (let times = 0; times < 3; times += 1) {
+      given.at.clock.advance(3_600_000)
+      expect(await given.next(given.a)).toEqual([])
+    }
   })
 })

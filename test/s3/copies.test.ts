@@ -66,7 +66,16 @@ describeGateway('copies on S3', (gateway) => {
     const signal = new AbortController().signal
     const place = { store: opened.store, folder }
     const logger = createLogger('test', 'silent')
-    await restoreLog({ ...system, ...place, nodeId, by: 'another', pieces: sink, clock: systemClock, logger, signal })
+    const restored = await restoreLog({
+      ...system,
+      ...place,
+      nodeId,
+      by: 'another',
+      pieces: sink,
+      clock: systemClock,
+      logger,
+      signal,
+    })
     const [name = ''] = readdirSync(join(installation.directory, 'node/wal', id)).filter((file) => file.endsWith('.open'))
     expect(name).toContain(String(pieces[0]?.seq))
     expect(pieces.map(({ at }) => at)).toEqual(
@@ -79,7 +88,7 @@ describeGateway('copies on S3', (gateway) => {
       const { status_reasons } = await installation.ok('GET', `/v1/endpoints/${id}`)
       return status_reasons.join().includes('another machine has taken over this node, and has its copies')
     })
-    await removeRestored(place, signal)
+    await removeRestored(place, restored, signal)
     // One fence, and the object that closes the incarnation.
     expect(await keys()).toHaveLength(2)
     opened.close()

@@ -11,7 +11,7 @@ import type { Config } from '#config/config.ts'
 import { withDataDirectory } from '#config/data-paths.ts'
 import { copyFolder } from '#copies/copy-names.ts'
 import { openCopyStore } from '#copies/open-store.ts'
-import { removeRestored, restoreLog } from '#copies/restore.ts'
+import { hasCopies, type Restored, removeRestored, restoreLog } from '#copies/restore.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { writeDurably } from '#lib/files.ts'
@@ -47,6 +47,7 @@ export type AdoptedCopy = {
 /** The last heartbeat may be that of a machine that has just died. */
 const waitMsMax = 2 * nodeLimits.healthySeconds * 1_000
 const askMs = 1_000
+const commitsMsMax = 300_000
 /** Thousands of objects go one by one. */
 const removalMsMax = 600_000
 
@@ -67,20 +68,28 @@ export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy>
   const place = { store: opened.store, folder: copyFolder(opened.prefix, nodeId) }
   const own = await NodeCredential.open(by, config.paths.nodeCredential, system)
   const control = await ControlClient.open({ ...controlOf(config), pin: null, credential: own, files, clock })
-  if ((await readTrimmed(files, done)) === undefined) {
+  let restored = await readRestored(done)
+  if (restored === undefined) {
+    // Before control gives the node away: with another prefix nothing would be restored, and that would look like success.
+    if (!(await hasCopies(place, stopping)))
+      throw new UserError(`the copy store has nothing of node ${nodeId}: set INLET_COPY_URL to that of the lost node`)
     await writeDurably(files, paths.nodeId, Buffer.from(`${nodeId}\n`))
     const { secret } = await NodeCredential.open(nodeId, paths.nodeCredential, system)
     await takeOver({ ...options, control, secret })
+    await untilCommitsAreKnown({ ...options, control })
     const pieces = new PieceWriter(files, paths.wal)
-    const restored = await restoreLog({ ...system, ...place, nodeId, by, pieces, logger, clock, signal: stopping })
+    restored = await restoreLog({ ...system, ...place, nodeId, by, pieces, logger, clock, signal: stopping })
     await writeDurably(files, paths.walNodeId, Buffer.from(`${nodeId}\n`))
-    await writeDurably(files, done, Buffer.from('restored\n'))
-    logger.notice({ node_id: nodeId, ...restored }, 'log restored from its copies')
+    await writeDurably(files, done, Buffer.from(`${JSON.stringify(restored)}\n`))
+    const { ranges: _, ...counts } = restored
+    logger.notice({ node_id: nodeId, ...counts }, 'log restored from its copies')
   }
+  const { damaged } = restored
   return {
     directory,
     async removeCopies() {
-      await removeRestored(place, clock.timeout(removalMsMax))
+      if (damaged === 0) await removeRestored(place, restored, clock.timeout(removalMsMax))
+      else logger.error({ node_id: nodeId, damaged }, 'the copies stay in the store, because some of them are damaged')
     },
     async end() {
       opened.close()
@@ -116,4 +125,32 @@ async function takeOver({ nodeId, control, secret, logger, clock, stopping }: Ta
       await sleep(clock, askMs, stopping)
     }
   }
+}
+
+/**
+ * Waits until control has read what the lost node delivered and could not report: it must not be delivered again. If a bucket cannot be read for
+ * long, it goes on all the same: then markers decide.
+ */
+async function untilCommitsAreKnown({
+  control,
+  nodeId,
+  logger,
+  clock,
+  stopping,
+}: Pick<TakeOverOptions, 'control' | 'nodeId' | 'logger' | 'clock' | 'stopping'>): Promise<void> {
+  const waitUntil = clock.monotonic() + commitsMsMax
+  logger.notice({ node_id: nodeId }, 'control reads what the lost node delivered and did not report, which takes a minute')
+  while (clock.monotonic() < waitUntil) {
+    const signal = AbortSignal.any([stopping, clock.timeout(controlTimeoutMs)])
+    const found = await control.findCommits(['none'], signal).catch(() => undefined)
+    stopping.throwIfAborted()
+    if (found !== undefined && found.may_lack !== true) return
+    await sleep(clock, askMs, stopping)
+  }
+  logger.warn({ node_id: nodeId }, 'control could not read all buckets yet: the adoption goes on, and markers decide')
+}
+
+async function readRestored(path: string): Promise<Restored | undefined> {
+  const text = await readTrimmed(system.files, path)
+  return text === undefined ? undefined : (JSON.parse(text) as Restored)
 }

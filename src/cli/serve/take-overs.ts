@@ -8,7 +8,7 @@
 
 import { controlOf } from '#config/addresses.ts'
 import type { Config } from '#config/config.ts'
-import { type Clock, sleep } from '#lib/clock.ts'
+import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { Periodic } from '#lib/periodic.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
@@ -39,6 +39,8 @@ export class TakeOvers implements Service {
   /** Asks with the credential of this node. Undefined until it has one. */
   #control: ControlClient | undefined
   #ownId = ''
+  /** On the monotonic clock: none is begun before. */
+  #notBeforeMs = 0
   #running: { readonly nodeId: string; readonly ended: Promise<void> } | undefined
 
   constructor(options: TakeOversOptions) {
@@ -69,7 +71,7 @@ export class TakeOvers implements Service {
     if (control === undefined) return
     const running = this.#running === undefined ? [] : [this.#running.nodeId]
     const [nodeId] = await control.fetchTakeOvers({ node_id: this.#ownId, running }, signal)
-    if (nodeId === undefined || this.#running !== undefined) return
+    if (nodeId === undefined || this.#running !== undefined || this.#options.clock.monotonic() < this.#notBeforeMs) return
     const ended = this.#takeOver(nodeId).finally(() => {
       this.#running = undefined
     })
@@ -102,8 +104,8 @@ export class TakeOvers implements Service {
       if (code !== undefined) await copy.end()
     } catch (error) {
       if (signal.aborted) return
+      this.#notBeforeMs = clock.monotonic() + retryMs
       logger.error({ node_id: nodeId, reason: errorMessage(error) }, 'a lost node was not taken over; it is tried again')
-      await sleep(clock, retryMs, signal)
     }
   }
 }

@@ -14,11 +14,13 @@ import type { TakeOvers as Assigned, TakeOver, TakeOverNext } from '#model/node-
 import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.ts'
 import { skipSeqs } from '#store/commits/commits.ts'
 import { recordLosses } from '#store/commits/losses.ts'
+import { noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { findNodeCredential, replaceLostCredential } from '#store/nodes/node-credentials.ts'
 import { findProcess } from '#store/nodes/nodes.ts'
 import { assignLostNode, endTakeOver, listTakeOvers, noteTakeOver, renewTakeOvers } from '#store/nodes/take-overs.ts'
 import { transact } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
+import { controlLimits } from '../limits.ts'
 import type { NodeIdentity } from './node-access.ts'
 
 export type TakeOversOptions = Pick<ControlContext, 'store' | 'clock' | 'logger'> & {
@@ -40,13 +42,17 @@ export function takeOverService({ store, clock, logger, afterMs }: TakeOversOpti
         const known = await findNodeCredential(db, id)
         if (known?.region !== region || id === by) throw noNodeToTakeOver(id, region)
         if (known.credential_hash === hash) return false
-        const seenAt = Math.max(known.registered_at, (await findProcess(db, id, 'ingest'))?.last_seen_at ?? 0)
+        const [ingest, delivery] = [await findProcess(db, id, 'ingest'), await findProcess(db, id, 'delivery')]
+        const seenAt = Math.max(known.registered_at, ingest?.last_seen_at ?? 0, delivery?.last_seen_at ?? 0)
         if (clock.now() - seenAt <= nodeLimits.healthySeconds * 1_000) throw stillRuns(id, seenAt)
         await recordLosses(db, id, { cause: 'node_adopted', credential_hash: known.credential_hash }, clock.now())
         await replaceLostCredential(db, id, hash, clock.now())
         // The lost machine may have gone on with its log, and a receipt must not name two segments.
         await skipSeqs(db, id)
         await noteTakeOver(db, { node_id: id, by_node_id: by }, clock.now())
+        // It may have delivered what it could not report, and its markers alone tell. The key that signs them is lost with its disk.
+        const notBefore = clock.now() + controlLimits.fencedEndsMs
+        await noteMissingCommits(db, region, seenAt, clock.now(), { isAutomatic: true, notBefore })
         await insertAuditEvent(db, takeOverEvent(by, id, clock.now()))
         return true
       })
@@ -59,7 +65,8 @@ export function takeOverService({ store, clock, logger, afterMs }: TakeOversOpti
       if (afterMs === null && running.length === 0) return { lost_node_ids: [] }
       const lost_node_ids = await transact(store, async (db) => {
         await renewTakeOvers(db, by, running, now)
-        if (afterMs !== null && running.length === 0) await assignLostNode(db, { region, by, before: now - afterMs }, now)
+        if (afterMs !== null && running.length === 0)
+          await assignLostNode(db, { region, by, before: now - afterMs, confirmMs: controlLimits.silenceConfirmedMs }, now)
         return listTakeOvers(db, by)
       })
       return { lost_node_ids: [...lost_node_ids] }

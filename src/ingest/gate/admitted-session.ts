@@ -77,7 +77,7 @@ export class AdmittedSession {
   #refusal: Rejection | undefined
   #exceeded: NodeQuota = 'records_per_second'
   #batch: Batch | undefined
-  /** Settles after the last batch, while one with a key is in flight: it may be durable later than those after it. */
+  /** Settles after the last batch, while one with a key or a copy is in flight: it may be acknowledged later than those after it. */
   #unordered: Promise<unknown> | undefined
   #records = 0
   #bytes = 0
@@ -142,11 +142,13 @@ export class AdmittedSession {
     const promise = key === undefined ? this.#context.log.append(this.#endpoint.id, frame) : this.#appendOnce(key, frame)
     let batch = this.#batch
     if (batch?.promise !== promise) {
-      const earlier = this.#unordered ?? (key === undefined ? undefined : batch?.promise)
+      // Otherwise those after it may be acknowledged first.
+      const isOrdered = key === undefined && !needsCopy(this.#endpoint)
+      const earlier = this.#unordered ?? (isOrdered ? undefined : batch?.promise)
       const completeAtMs = this.#context.clock.monotonic()
       batch = this.#batch = { promise, completeAtMs, ids: [], records: 0, payloadBytes: 0, bytes: 0 }
       const settles = key === undefined ? this.#whenAcknowledgeable(promise) : promise
-      this.#follow(batch, key === undefined && earlier === undefined ? settles : this.#after(earlier, settles))
+      this.#follow(batch, isOrdered && earlier === undefined ? settles : this.#after(earlier, settles))
     }
     batch.records += 1
     batch.payloadBytes += payload.length
@@ -205,14 +207,14 @@ export class AdmittedSession {
 
   async #appendOnce(key: string, frame: FrameInput): Promise<Appended> {
     const endpoint = this.#endpoint
-    const append = async () => whenAcknowledgeable(endpoint, await this.#context.log.append(endpoint.id, frame))
+    const append = async () => whenAcknowledgeable(this.#context, endpoint, await this.#context.log.append(endpoint.id, frame))
     return await appendOnce(this.#context, { endpoint, key: readIdempotencyKey(key), frame, append })
   }
 
   /** Records that are appended together have one promise, and get one here. */
   #whenAcknowledgeable(appended: Promise<Appended>): Promise<Appended> {
     const endpoint = this.#endpoint
-    return needsCopy(endpoint) ? appended.then((durable) => whenAcknowledgeable(endpoint, durable)) : appended
+    return needsCopy(endpoint) ? appended.then((durable) => whenAcknowledgeable(this.#context, endpoint, durable)) : appended
   }
 
   /** Resolves as `promise` does, but not before what came earlier has settled. */

@@ -161,7 +161,7 @@ export class Admitted {
     const endpoint = this.#recheck()
     const { log, copies, clock } = this.#context
     requireCopyStore(endpoint, copies)
-    const store = async () => whenAcknowledgeable(endpoint, await log.append(endpoint.id, frame))
+    const store = async () => whenAcknowledgeable(this.#context, endpoint, await log.append(endpoint.id, frame))
     const now = clock.now()
     this.#completeAtMs = clock.monotonic()
     const frame: FrameInput = {

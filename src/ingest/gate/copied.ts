@@ -6,7 +6,7 @@
 import type { Appended } from '#log/log-writer.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { gateLimits } from './limits.ts'
-import { tryAgain } from './rejection.ts'
+import { requirePlace, tryAgain } from './rejection.ts'
 
 /** The copy store, as the gate needs it. */
 export interface CopyStore {
@@ -31,12 +31,18 @@ export function requireCopyStore(endpoint: Pick<SnapshotEndpoint, 'copies'>, { r
   if (refusal !== undefined && needsCopy(endpoint)) throw tryAgain('not_copied', refusal, gateLimits.retryStoreSeconds)
 }
 
-/** Resolves once what was appended may be acknowledged. */
-export async function whenAcknowledgeable(endpoint: Pick<SnapshotEndpoint, 'copies'>, appended: Appended): Promise<Appended> {
+/** Resolves once what was appended may be acknowledged. Rejects with Rejection, and with a CopyError. */
+export async function whenAcknowledgeable(
+  { fence }: { readonly fence: { readonly reason: string | undefined } },
+  endpoint: Pick<SnapshotEndpoint, 'copies'>,
+  appended: Appended,
+): Promise<Appended> {
   if (!needsCopy(endpoint)) return appended
   // Its setting changed on the way to the disk.
   if (appended.copied === undefined)
     throw tryAgain('not_copied', 'the copies of the endpoint have just been changed', gateLimits.retryStoreSeconds)
   await appended.copied
+  // The node may have lost its place since the record was on the disk.
+  requirePlace(fence)
   return appended
 }

@@ -111,7 +111,8 @@ export class IngestReport implements Service {
       reasons: boundReasons([...reasons, ...this.#problems()]),
       disk_full: nodeRoom.isDiskFull(),
       leaving: isLeaving(),
-      copy_store: copies !== undefined,
+      // Control of the release before does not know it.
+      ...(copies === undefined ? {} : { copy_store: true }),
       blocked: boundBlocked([
         ...storedRequests.refused(),
         ...blockedEndpoints(log.blocked()),

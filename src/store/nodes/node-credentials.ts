@@ -118,7 +118,8 @@ export async function replaceAdoptedCredential(
 export async function replaceLostCredential(db: Tx, id: string, credential_hash: string, now: number): Promise<void> {
   const before = await findNodeCredential(db, id)
   await db.updateTable('nodes').set({ credential_hash, credential_revoked_at: null }).where('id', '=', id).execute()
-  if (before !== undefined) await rememberEnd(db, id, before, { fence: 'node_adopted', revoked_at: null }, now)
+  if (before === undefined) return
+  await rememberEnd(db, id, before, { fence: 'node_adopted', revoked_at: before.credential_revoked_at }, now)
 }
 
 type FormerCredential = Selectable<Database['former_credentials']>

@@ -42,43 +42,49 @@ export async function endTakeOver(db: Db, { node_id, by_node_id }: TakeOverKey):
     .execute()
 }
 
-type Assignment = { readonly region: string; readonly by: string; readonly before: number }
+type Assignment = { readonly region: string; readonly by: string; readonly before: number; readonly confirmMs: number }
+
+/** In place of a node that has a lost one, while it is only suspected to be lost. */
+const nobody = ''
 
 /**
  * Gives the node one of its region that had a copy store and is silent since `before` (epoch ms), or whose takeover stands still since then. One
- * that was shut down comes back.
+ * that was shut down comes back. The first time it is only suspected: it is lost once it was not heard of for `confirmMs` after that.
  */
-export async function assignLostNode(db: Tx, { region, by, before }: Assignment, now: number): Promise<void> {
-  const lost = await db
+export async function assignLostNode(db: Tx, { region, by, before, confirmMs }: Assignment, now: number): Promise<void> {
+  const silent = await db
     .selectFrom('nodes')
     .innerJoin('node_processes', 'node_processes.node_id', 'nodes.id')
     .leftJoin('take_overs', 'take_overs.node_id', 'nodes.id')
-    .select('nodes.id')
+    .select(['nodes.id', 'take_overs.by_node_id', 'take_overs.seen_at'])
+    .select(({ fn }) => fn.max('node_processes.last_seen_at').as('last_seen_at'))
+    .select(({ fn }) => [fn.max('copy_store').as('copy_store'), fn.max('leaving').as('leaving')])
     .where('nodes.region', '=', region)
     .where('nodes.id', '!=', by)
     .where('nodes.credential_hash', 'is not', null)
     .where('nodes.credential_revoked_at', 'is', null)
     .where('nodes.registered_at', '<', before)
-    .where('node_processes.process', '=', 'ingest')
-    .where('node_processes.last_seen_at', '<', before)
-    .where(({ eb, or, and }) =>
-      or([
-        eb('take_overs.seen_at', '<', before),
-        and([
-          eb('take_overs.node_id', 'is', null),
-          eb('node_processes.copy_store', '=', 1),
-          eb('node_processes.leaving', '=', 0),
-        ]),
-      ]),
-    )
+    .groupBy(['nodes.id', 'take_overs.by_node_id', 'take_overs.seen_at'])
+    .having(({ fn }) => fn.max('node_processes.last_seen_at'), '<', before)
     .orderBy('nodes.id')
-    .limit(1)
-    .executeTakeFirst()
-  if (lost === undefined) return
-  const taken = { by_node_id: by, seen_at: now }
-  await db
-    .insertInto('take_overs')
-    .values({ node_id: lost.id, ...taken })
-    .onConflict((conflict) => conflict.column('node_id').doUpdateSet(taken).where('take_overs.seen_at', '<', before))
     .execute()
+  for (const { id, by_node_id, seen_at, last_seen_at, copy_store, leaving } of silent) {
+    const isTaken = by_node_id !== null && by_node_id !== nobody
+    if (isTaken ? Number(seen_at) >= before : copy_store !== 1 || leaving === 1) continue
+    const isSuspected = by_node_id === nobody && Number(seen_at) > last_seen_at
+    if (isSuspected && now - Number(seen_at) < confirmMs) continue
+    const taken = { by_node_id: isTaken || isSuspected ? by : nobody, seen_at: now }
+    await db
+      .insertInto('take_overs')
+      .values({ node_id: id, ...taken })
+      // Another node may have got it since it was read.
+      .onConflict((conflict) =>
+        conflict
+          .column('node_id')
+          .doUpdateSet(taken)
+          .where('take_overs.seen_at', '=', seen_at ?? -1),
+      )
+      .execute()
+    return
+  }
 }

@@ -1,0 +1,180 @@
+import { Buffer } from 'node:buffer'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { system } from '#lib/system.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { pieceBytes, type SegmentPiece } from '#log/segment-piece.ts'
+import { CopyingNode } from '../../test/support/copying-node.ts'
+import { FaultyStores } from '../../test/support/faulty-stores.ts'
+import { copyName } from './copy-names.ts'
+import { encodeCopy } from './copy-object.ts'
+import { removeRestored, restoreLog } from './restore.ts'
+import { findWriterState, putWriterState } from './writer-state.ts'
+
+const never = new AbortController().signal
+const incarnation = 'aaaaaaaaaa'
+const put = { contentType: 'application/octet-stream', metadata: {} }
+
+let directory = ''
+let stores: FaultyStores
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-restore-'))
+  stores = new FaultyStores(directory)
+})
+afterEach(() => rm(directory, { recursive: true, maxRetries: 5 }))
+
+/** A node that has put so many objects, each with a segment, and is gone. */
+async function lost(objects: number): Promise<CopyingNode> {
+  const node = new CopyingNode(stores)
+  await putWriterState(node.store, node.folder, { number: 0, state: { fences: 0, below: { [incarnation]: 0 } } }, never)
+  for (let number = 0; number < objects; number += 1) {
+    const header = { kind: 'pieces', nodeId: node.id, incarnation, number, writer: 'ab'.repeat(16), createdAtMicros: 1 } as const
+    const piece = { logName: 'log', incarnation: 'k3v9x0q2ab', seq: number, at: 0, chunks: [Buffer.from(`text ${number}`)] }
+    await node.store.put(copyName(node.folder, incarnation, number), await encodeCopy(header, [piece]), put)
+  }
+  return node
+}
+
+function restoring(node: CopyingNode, found: SegmentPiece[] = []) {
+  const pieces = {
+    async write(piece: SegmentPiece) {
+      found.push(piece)
+      return pieceBytes(piece)
+    },
+    close: async () => undefined,
+  }
+  const logger = createLogger('test', 'silent')
+  const { store, folder, clock } = node
+  return { ...system, nodeId: node.id, by: 'another', store, folder, pieces, clock, logger, signal: never }
+}
+
+const textsOf = (pieces: readonly SegmentPiece[]) => pieces.map(({ chunks }) => Buffer.concat(chunks).toString('latin1'))
+
+async function change(node: CopyingNode, number: number, edit: (object: Buffer) => void): Promise<string> {
+  const name = copyName(node.folder, incarnation, number)
+  const object = Buffer.from((await node.store.get(name)) ?? [])
+  edit(object)
+  await node.store.put(name, object, put)
+  return name
+}
+
+const resign = (header: Buffer) => header.writeUInt32LE(crc32(header.subarray(0, 92)), 92)
+
+test('restores what the node put, and takes the number behind it', async () => {
+  const node = await lost(3)
+  const pieces: SegmentPiece[] = []
+  expect(await restoreLog(restoring(node, pieces))).toEqual({
+    ...{ objects: 3, bytes: 18, damaged: 0 },
+    ranges: { [incarnation]: [0, 3] },
+  })
+  expect(textsOf(pieces)).toEqual(['text 0', 'text 1', 'text 2'])
+  // Another machine that takes over as well finds the same.
+  expect(await restoreLog(restoring(node))).toMatchObject({ objects: 3 })
+  expect(await node.store.putIfAbsent(copyName(node.folder, incarnation, 3), Buffer.from('late'), put)).toBe(false)
+})
+
+test('goes on behind what the node removes meanwhile', async () => {
+  const node = await lost(5)
+  const get = node.store.get.bind(node.store)
+  node.store.get = async (key, signal) => {
+    if (key === copyName(node.folder, incarnation, 1)) {
+      const found = await findWriterState(node.store, node.folder, never)
+      const number = (found?.number ?? 0) + 1
+      await putWriterState(node.store, node.folder, { number, state: { fences: 0, below: { [incarnation]: 3 } } }, never)
+      for (const removed of [1, 2]) await node.store.remove(copyName(node.folder, incarnation, removed))
+    }
+    return await get(key, signal)
+  }
+  const pieces: SegmentPiece[] = []
+  await restoreLog(restoring(node, pieces))
+  expect(textsOf(pieces)).toEqual(['text 0', 'text 3', 'text 4'])
+})
+
+test('finds all, although a put of the word of the node arrives late', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  const late: (() => Promise<unknown>)[] = []
+  const { store } = node
+  const real = store.putIfAbsent.bind(store)
+  await node.storeRecord('a')
+  await node.deliver()
+  store.putIfAbsent = async (key, body, options) => {
+    if (key.includes('/writer/') && late.length === 0) {
+      late.push(() => real(key, body, options))
+      throw new Error('socket hang up')
+    }
+    return await real(key, body, options)
+  }
+  await node.until('the put that is cut', () => late.length === 1, 1_000)
+  await node.storeRecord('b')
+  await node.deliver()
+  await node.until('the removal', async () => (await node.objects()).length === 0, 1_000)
+  await node.storeRecord('acknowledged')
+  for (const arrive of late) await arrive()
+  const pieces: SegmentPiece[] = []
+  await restoreLog(restoring(node, pieces))
+  expect(textsOf(pieces).join()).toContain('acknowledged')
+})
+
+test('an object of a later release ends it', async () => {
+  const node = await lost(1)
+  await change(node, 0, (object) => {
+    object.writeUInt16LE(2, 8)
+    resign(object)
+  })
+  await expect(restoreLog(restoring(node))).rejects.toThrow('a later release of Inlet has to read it')
+})
+
+test.each<[string, (object: Buffer) => void]>([
+  ['is damaged', (object) => object.writeUInt8((object.at(-1) ?? 0) ^ 1, object.length - 1)],
+  [
+    'says another size of what is inside',
+    (object) => {
+      object.writeUInt32LE(1, 80)
+      resign(object)
+    },
+  ],
+  [
+    'has another number than its name',
+    (object) => {
+      object.writeUInt32LE(7, 16)
+      resign(object)
+    },
+  ],
+])('an object that %s is counted, and the others are restored', async (_, edit) => {
+  const node = await lost(3)
+  await change(node, 1, edit)
+  const pieces: SegmentPiece[] = []
+  expect(await restoreLog(restoring(node, pieces))).toMatchObject({ objects: 3, damaged: 1 })
+  expect(textsOf(pieces)).toEqual(['text 0', 'text 2'])
+})
+
+test('a removal that was stopped goes on', async () => {
+  const node = await lost(10)
+  const restored = await restoreLog(restoring(node))
+  const remove = node.store.remove.bind(node.store)
+  let removals = 0
+  node.store.remove = async (key, signal) => {
+    removals += 1
+    if (removals > 4) throw new Error('the operation timed out')
+    await remove(key, signal)
+  }
+  await expect(removeRestored(node, restored, never)).rejects.toThrow('timed out')
+  node.store.remove = remove
+  await removeRestored(node, restored, never)
+  // The fence, and the object that closes the incarnation.
+  expect(await node.objects()).toHaveLength(2)
+})
+
+test('the removal leaves what the node has put since control accepts it again', async () => {
+  const node = await lost(1)
+  const restored = await restoreLog(restoring(node))
+  node.isAccepted = true
+  await node.startWithStore()
+  await node.storeRecord('acknowledged')
+  await removeRestored(node, restored, never)
+  const own = (await node.objects()).filter((key) => !key.includes('/fence/') && !key.includes(`/${incarnation}/`))
+  expect(own).toHaveLength(1)
+})
