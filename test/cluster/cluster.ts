@@ -226,9 +226,10 @@ export class Cluster implements AsyncDisposable {
     return (items as readonly Loss[]).filter(({ node_id }) => node_id === nodeId)
   }
 
-  /** Accepts all that was lost with a node. */
+  /** Accepts all that was lost with a node, unless another machine has delivered it since. */
   async confirmLosses(nodeId: string): Promise<void> {
-    for (const { id } of await this.lossesOf(nodeId)) await this.management.ok('POST', `/v1/losses/${id}/confirm`)
+    const open = (await this.lossesOf(nodeId)).filter(({ state }) => state === 'open')
+    for (const { id } of open) await this.management.ok('POST', `/v1/losses/${id}/confirm`)
   }
 
   /** Returns what a node says of itself to the operator. */

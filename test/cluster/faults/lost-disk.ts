@@ -50,7 +50,7 @@ export function loseDisk(name: 'fra-1' | 'fra-2'): Fault {
     check: async (cluster) => (lost === undefined ? [] : findWrongLosses(cluster, lost)),
     async checkAfter(cluster) {
       const losses = await cluster.lossesOf(lost?.nodeId ?? '')
-      return losses.filter(({ state }) => state !== 'confirmed').map((loss) => `is not confirmed: ${JSON.stringify(loss)}`)
+      return losses.filter(({ state }) => state === 'open').map((loss) => `is not confirmed: ${JSON.stringify(loss)}`)
     },
   }
 }
