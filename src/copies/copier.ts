@@ -12,7 +12,6 @@ import { Durations } from '#lib/durations.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode } from '#lib/files.ts'
 import type { Random } from '#lib/random.ts'
-import type { Service } from '#lib/service.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { pieceBytes, type SegmentPiece } from '#log/segment-piece.ts'
@@ -73,8 +72,7 @@ const contentType = 'application/octet-stream'
 const noAnswer = 'it does not answer'
 const fencedText = 'another machine has taken over this node, and has its copies'
 
-export class Copier implements Service {
-  readonly name = 'copies'
+export class Copier {
   readonly puts = new Durations(putBounds)
   readonly #options: CopierOptions
   readonly #findFence: () => Promise<boolean>
@@ -122,8 +120,6 @@ export class Copier implements Service {
     if (this.#closed[0]?.isLate === true) return `the copy store takes no records: ${this.#problem ?? noAnswer}`
     return this.#waitingBytes > copyLimits.waitingBytesMax ? 'records arrive faster than the copy store takes them' : undefined
   }
-
-  async start(): Promise<void> {}
 
   /** Resolves once the piece is copied. Rejects with a CopyError; after `unavailable` it may still be copied. */
   copy(piece: SegmentPiece): Promise<void> {
@@ -214,7 +210,7 @@ export class Copier implements Service {
     try {
       await this.#options.registered
       await this.#put(window, number)
-      // Not before the put: whoever looks for objects after it has put the fence finds this one, or this writer finds the fence.
+      // Not before the put: a machine that has put the fence and looks for objects finds this one, or this writer finds the fence.
       const isFenced = await this.#untilItWorks(() => this.#findFence())
       if (isFenced) throw new CopyError('fenced', fencedText)
       await before

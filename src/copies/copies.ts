@@ -8,7 +8,7 @@
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { Periodic } from '#lib/periodic.ts'
-import type { Random } from '#lib/random.ts'
+import { newIncarnation, type Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { FindDelivered } from '#log/log-writer.ts'
@@ -44,8 +44,6 @@ export type CopiesOptions = CopiesHooks & {
   readonly logger: Logger
 }
 
-const incarnationAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
-
 export class Copies implements Service {
   readonly name = 'copies'
   readonly #options: CopiesOptions
@@ -68,7 +66,7 @@ export class Copies implements Service {
   constructor(options: CopiesOptions) {
     const { store, folder, segments, findDelivered, endpoint, clock, random, logger } = options
     this.#options = options
-    const incarnation = Array.from(random.bytes(10), (byte) => incarnationAlphabet[byte % incarnationAlphabet.length]).join('')
+    const incarnation = newIncarnation(random)
     this.#copier = new Copier({
       ...options,
       incarnation,
@@ -194,7 +192,7 @@ export class Copies implements Service {
     const found = await findWriterState(store, folder, signal)
     const before = found?.state ?? { fences: 0, below: {} }
     const fences = await countFences(store, folder, before.fences, signal)
-    // Asked after the fences were counted: whoever takes over later adds another one.
+    // Asked after the fences were counted: a machine that takes over later adds another one.
     if (fences > before.fences && !(await this.#options.isAccepted(signal))) return this.#copier.end()
     await this.#held.register({ number: (found?.number ?? -1) + 1, state: { ...before, fences } }, signal)
     this.#isRegistered = true

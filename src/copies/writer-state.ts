@@ -3,7 +3,7 @@
  *
  * Law: an incarnation is in `below` before its first object is put, and until after its last one is removed. A number is in `below` before
  * the object of a lower one is removed. So from there on numbers have no gap, up to the first that was never stored. A state is never
- * replaced, so a put that arrives late changes nothing. The newest ones have no gap: whoever finds one of them finds the newest.
+ * replaced, so a put that arrives late changes nothing. The newest ones have no gap: a reader that finds one of them finds the newest.
  */
 import { Buffer } from 'node:buffer'
 import { z } from 'zod'

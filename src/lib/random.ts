@@ -28,3 +28,10 @@ export function seededRandom(seed: number): Random {
 export function randomUuid(random: Random): string {
   return printUuid(random.bytes(16), 4)
 }
+
+const nameCharacters = 'abcdefghijklmnopqrstuvwxyz0123456789'
+
+/** Returns ten lowercase letters and digits, which tell what one start of a process makes from what others make. */
+export function newIncarnation(random: Pick<Random, 'bytes'>): string {
+  return Array.from(random.bytes(10), (byte) => nameCharacters[byte % nameCharacters.length]).join('')
+}

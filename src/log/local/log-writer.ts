@@ -11,7 +11,7 @@ import type { Clock } from '#lib/clock.ts'
 import { Durations } from '#lib/durations.ts'
 import { type Files, removeLeftovers } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
-import type { Random } from '#lib/random.ts'
+import { newIncarnation, type Random } from '#lib/random.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { FrameInput } from '../frame.ts'
 import { type LogLimits, logLimits } from '../limits.ts'
@@ -40,8 +40,6 @@ export type LocalLogWriterOptions = LogHooks & {
 
 /** In seconds: from a write cache with a battery to a disk that is about to fail. */
 const syncBounds = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
-
-const incarnationAlphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 export class LocalLogWriter implements LogWriter {
   readonly name = 'wal'
@@ -296,8 +294,4 @@ export class LocalLogWriter implements LogWriter {
       await step().catch((error: unknown) => this.#options.logger.warn({ err: error }, 'WAL upkeep step failed'))
     }
   }
-}
-
-function newIncarnation(random: Random): string {
-  return Array.from(random.bytes(10), (byte) => incarnationAlphabet[byte % incarnationAlphabet.length]).join('')
 }
