@@ -11,7 +11,7 @@ import type { Config } from '#config/config.ts'
 import { withDataDirectory } from '#config/data-paths.ts'
 import { copyFolder } from '#copies/copy-names.ts'
 import { openCopyStore } from '#copies/open-store.ts'
-import { hasCopies, type Restored, removeRestored, restoreLog } from '#copies/restore.ts'
+import { type CopyPlace, hasCopies, type Restored, removeRestored, restoreLog } from '#copies/restore.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { writeDurably } from '#lib/files.ts'
@@ -53,7 +53,7 @@ const removalMsMax = 600_000
 
 /** Throws UserError. */
 export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy> {
-  const { config, nodeId, logger, clock, stopping } = options
+  const { config, nodeId, logger, clock } = options
   const { files } = system
   if (!isUuid(nodeId)) throw new UserError(`--adopt-copy: must be the id of a node, not "${nodeId}": inlet nodes list shows it`)
   const { copyUrl } = config
@@ -68,22 +68,11 @@ export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy>
   const place = { store: opened.store, folder: copyFolder(opened.prefix, nodeId) }
   const own = await NodeCredential.open(by, config.paths.nodeCredential, system)
   const control = await ControlClient.open({ ...controlOf(config), pin: null, credential: own, files, clock })
-  let restored = await readRestored(done)
-  if (restored === undefined) {
-    // Before control gives the node away: with another prefix nothing would be restored, and that would look like success.
-    if (!(await hasCopies(place, stopping)))
-      throw new UserError(`the copy store has nothing of node ${nodeId}: set INLET_COPY_URL to that of the lost node`)
-    await writeDurably(files, paths.nodeId, Buffer.from(`${nodeId}\n`))
-    const { secret } = await NodeCredential.open(nodeId, paths.nodeCredential, system)
-    await takeOver({ ...options, control, secret })
-    await untilCommitsAreKnown({ ...options, control })
-    const pieces = new PieceWriter(files, paths.wal)
-    restored = await restoreLog({ ...system, ...place, nodeId, by, pieces, logger, clock, signal: stopping })
-    await writeDurably(files, paths.walNodeId, Buffer.from(`${nodeId}\n`))
-    await writeDurably(files, done, Buffer.from(`${JSON.stringify(restored)}\n`))
-    const { ranges: _, ...counts } = restored
-    logger.notice({ node_id: nodeId, ...counts }, 'log restored from its copies')
-  }
+  const restore = async () => (await readRestored(done)) ?? (await restoreOnce({ ...options, by, control, place, paths, done }))
+  const restored = await restore().catch((error: unknown) => {
+    opened.close()
+    throw error
+  })
   const { damaged } = restored
   return {
     directory,
@@ -100,6 +89,34 @@ export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy>
       }
     },
   }
+}
+
+type RestoreOnceOptions = AdoptCopyOptions & {
+  readonly by: string
+  readonly control: ControlClient
+  readonly place: CopyPlace
+  readonly paths: Config['paths']
+  /** The file that says what was restored. */
+  readonly done: string
+}
+
+async function restoreOnce({ place, paths, done, ...options }: RestoreOnceOptions): Promise<Restored> {
+  const { nodeId, control, by, logger, clock, stopping } = options
+  const { files } = system
+  // Before control gives the node away: with another prefix nothing would be restored, and that would look like success.
+  if (!(await hasCopies(place, stopping)))
+    throw new UserError(`the copy store has nothing of node ${nodeId}: set INLET_COPY_URL to that of the lost node`)
+  await writeDurably(files, paths.nodeId, Buffer.from(`${nodeId}\n`))
+  const { secret } = await NodeCredential.open(nodeId, paths.nodeCredential, system)
+  await takeOver({ ...options, secret })
+  await untilCommitsAreKnown({ nodeId, control, logger, clock, stopping })
+  const pieces = new PieceWriter(files, paths.wal)
+  const restored = await restoreLog({ ...system, ...place, nodeId, by, pieces, logger, clock, signal: stopping })
+  await writeDurably(files, paths.walNodeId, Buffer.from(`${nodeId}\n`))
+  await writeDurably(files, done, Buffer.from(`${JSON.stringify(restored)}\n`))
+  const { ranges: _, ...counts } = restored
+  logger.notice({ node_id: nodeId, ...counts }, 'log restored from its copies')
+  return restored
 }
 
 type TakeOverOptions = AdoptCopyOptions & { readonly control: ControlClient; readonly secret: string }
@@ -140,14 +157,20 @@ async function untilCommitsAreKnown({
 }: Pick<TakeOverOptions, 'control' | 'nodeId' | 'logger' | 'clock' | 'stopping'>): Promise<void> {
   const waitUntil = clock.monotonic() + commitsMsMax
   logger.notice({ node_id: nodeId }, 'control reads what the lost node delivered and did not report, which takes a minute')
+  let reason = ''
   while (clock.monotonic() < waitUntil) {
     const signal = AbortSignal.any([stopping, clock.timeout(controlTimeoutMs)])
-    const found = await control.findCommits(['none'], signal).catch(() => undefined)
-    stopping.throwIfAborted()
-    if (found !== undefined && found.may_lack !== true) return
+    try {
+      const { may_lack } = await control.findCommits(['none'], signal)
+      if (may_lack !== true) return
+      reason = 'control has not read every bucket of the region'
+    } catch (error) {
+      stopping.throwIfAborted()
+      reason = errorMessage(error)
+    }
     await sleep(clock, askMs, stopping)
   }
-  logger.warn({ node_id: nodeId }, 'control could not read all buckets yet: the adoption goes on, and markers decide')
+  logger.warn({ node_id: nodeId, reason }, 'commits of the lost node may not be known: the adoption goes on, and markers decide')
 }
 
 async function readRestored(path: string): Promise<Restored | undefined> {
