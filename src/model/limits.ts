@@ -406,3 +406,6 @@ export const compactionLimits = {
   /** A merged file that is read for one record. */
   readBytesMax: 300_000_000,
 } as const
+
+/** Segments in one question of a node whether they are delivered. */
+export const deliveredLookupMax = 100

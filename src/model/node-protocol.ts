@@ -6,7 +6,7 @@ import { DatabasePosition } from './database-position.ts'
 import { Region } from './endpoint.ts'
 import { HeldSegments, heldMax } from './held-segments.ts'
 import { Id } from './id.ts'
-import { keyLimits, nodeLimits, reportedTextMax } from './limits.ts'
+import { deliveredLookupMax, keyLimits, nodeLimits, reportedTextMax } from './limits.ts'
 import { nodeSecretPattern } from './patterns.ts'
 import { ReportedCount } from './reported-count.ts'
 import { SegmentSeq } from './segment-seq.ts'
@@ -70,6 +70,7 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *   POST /internal/v1/left-on-disk         LeftOnDisk  → 200 LeftRecorded (`left-on-disk.ts`). Only with a credential that is refused because
  *                                          another machine has its place. Idempotent.
  *   POST /internal/v1/commits/lookup       CommitLookup → 200 CommitsFound
+ *   POST /internal/v1/commits/delivered    DeliveredLookup → 200 DeliveredFound
  *   POST /internal/v1/scrub/…              which files a node verifies: `scrub.ts`
  *   GET  /internal/v1/certificate          → 200 IssuedCertificate for the region of the node, 404
  *   GET  /internal/v1/destinations/{id}    → 200 AssignableDestination (`destination.ts`), 404
@@ -386,3 +387,15 @@ export const CommitsFound = z.object({
   reported_at: z.int().nullable().optional(),
 })
 export type CommitsFound = z.infer<typeof CommitsFound>
+
+const SegmentOfLog = z.strictObject({ endpoint_id: Id, node_id: Id, seq: SegmentSeq })
+
+/** Asks which of these segments are delivered. They may be of other nodes of the region: clients ask any of them. */
+export const DeliveredLookup = z.strictObject({ segments: z.array(SegmentOfLog).min(1).max(deliveredLookupMax) })
+export type DeliveredLookup = z.infer<typeof DeliveredLookup>
+
+/** `keys`: objects in the bucket that have the records. Segments that are not delivered are left out, and those of endpoints elsewhere. */
+export const DeliveredFound = z.object({
+  delivered: z.array(SegmentOfLog.extend({ commit_id: z.string(), keys: z.array(z.string()) })),
+})
+export type DeliveredFound = z.infer<typeof DeliveredFound>

@@ -11,6 +11,8 @@ import {
   type Adopt,
   CommitsFound,
   CommitsRecorded,
+  DeliveredFound,
+  type DeliveredLookup,
   type Heartbeat,
   HeartbeatRecorded,
   IssuedCertificate,
@@ -202,6 +204,11 @@ export class ControlClient {
   /** Returns those of the commits that are durable in the store. */
   async findCommits(ids: readonly string[], signal: AbortSignal): Promise<CommitsFound> {
     return this.#json(CommitsFound, 'POST', 'commits/lookup', { body: { ids }, signal })
+  }
+
+  /** Returns those of the segments that are delivered. Control of an earlier release answers 404. */
+  async findDelivered(segments: DeliveredLookup['segments'], signal: AbortSignal): Promise<DeliveredFound> {
+    return this.#json(DeliveredFound, 'POST', 'commits/delivered', { body: { segments }, signal })
   }
 
   async fetchScrubEndpoints(body: ScrubEndpointsRequest, signal: AbortSignal): Promise<ScrubEndpoints> {

@@ -110,6 +110,29 @@ describe('POST /internal/v1/commits/lookup', () => {
   })
 })
 
+describe('POST /internal/v1/commits/delivered', () => {
+  test('200 returns the segments of any node of the region that are delivered, with the keys of their records', async () => {
+    const { endpoint, node, commits } = await delivered(2)
+    const other = await TestNode.register(control(), endpoint.region)
+    const segment = { endpoint_id: endpoint.id, node_id: node.id }
+    const segments = [0, 1, 2].map((seq) => ({ ...segment, seq }))
+    const { status, body } = await other.call('POST', 'commits/delivered', { segments })
+    expect(status).toBe(200)
+    expect(body.delivered.toSorted((a: { seq: number }, b: { seq: number }) => a.seq - b.seq)).toEqual(
+      commits.map(({ id, seq }) => ({ ...segment, seq, commit_id: id, keys: [`p/${id}.parquet`] })),
+    )
+  })
+
+  test('200 says nothing of endpoints in other regions, and of those that do not exist', async () => {
+    const { endpoint, node } = await delivered(1)
+    const elsewhere = await TestNode.register(control(), newRegion())
+    for (const endpoint_id of [endpoint.id, newId()]) {
+      const segments = [{ endpoint_id, node_id: node.id, seq: 0 }]
+      expect(await elsewhere.call('POST', 'commits/delivered', { segments })).toMatchObject({ body: { delivered: [] } })
+    }
+  })
+})
+
 describe('POST /internal/v1/commits', () => {
   test('200 reports a repeated batch as durable and not new', async () => {
     const { account, node, commits, path } = await delivered(3)

@@ -38,6 +38,7 @@ async function reporting() {
       series: { node_id, run: 'a', number: 1, items: [{ endpoint_id: endpoint.id, at, ...counts }] },
       commits: { commits: [aCommit(node_id, endpoint.id, 1)] },
       'commits/lookup': { ids: ['x'] },
+      'commits/delivered': { segments: [{ endpoint_id: endpoint.id, node_id, seq: 1 }] },
       'jobs/lease': { node_id, incarnation: 'a', max: 1, holding: [] },
       'jobs/report': { node_id, reports: [{ outcome: 'released', lease_id: newId(), job_id: newId(), commit_id: 'x' }] },
       snapshot: { node_id, epoch: -1, kinds: everyKind, have: {}, wait_ms: 0 },

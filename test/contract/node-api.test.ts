@@ -58,6 +58,7 @@ describe('the credential of a node', () => {
     ['POST', 'series'],
     ['POST', 'commits'],
     ['POST', 'commits/lookup'],
+    ['POST', 'commits/delivered'],
     ['GET', 'certificate'],
     ['GET', 'destinations/x'],
     ['POST', 'jobs/lease'],

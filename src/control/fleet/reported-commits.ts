@@ -3,14 +3,15 @@ import { AppError, type FieldError } from '#errors.ts'
 import type { Clock } from '#lib/clock.ts'
 import { commitId, type SegmentCommit } from '#model/commit.ts'
 import { summarize } from '#model/field-errors.ts'
-import type { CommitsFound, CommitsRecorded } from '#model/node-protocol.ts'
+import type { CommitsFound, CommitsRecorded, DeliveredFound, DeliveredLookup } from '#model/node-protocol.ts'
 import { currentPosition } from '#store/cluster/epoch.ts'
-import { listForeignEndpoints, listForeignViews } from '#store/cluster/node-scope.ts'
-import { countRecordedCommits, findCommits, recordCommit } from '#store/commits/commits.ts'
+import { listForeignEndpoints, listForeignViews, listOwnEndpoints } from '#store/cluster/node-scope.ts'
+import { countRecordedCommits, findCommits, listCommitsOf, recordCommit } from '#store/commits/commits.ts'
 import { findMissing, listMissingCommits } from '#store/commits/missing-commits.ts'
 import { findProcess } from '#store/nodes/nodes.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
 import type { DeliveredMetrics } from '../metrics/delivered-metrics.ts'
+import { listRecordKeys } from '../resources/record-keys.ts'
 import type { NodeIdentity } from './node-access.ts'
 
 export type ReportedCommitsOptions = {
@@ -30,6 +31,21 @@ export function reportedCommits({ store, clock, delivered }: ReportedCommitsOpti
       const missing = findMissing(await listMissingCommits(store.db), node.region)
       const commits = await findCommits(store.db, node.id, ids)
       return { commits, may_lack: missing !== undefined, reported_at: reported?.last_seen_at ?? null }
+    },
+
+    /** Returns those of the segments that are delivered. They may be of other nodes, for endpoints of the regions of the node. */
+    async findDelivered(node: NodeIdentity, segments: DeliveredLookup['segments']): Promise<DeliveredFound> {
+      const ids = segments.map(({ endpoint_id }) => endpoint_id)
+      const own = await listOwnEndpoints(store.db, node.id, ids)
+      const asked = segments.filter(({ endpoint_id }) => own.has(endpoint_id))
+      if (asked.length === 0) return { delivered: [] }
+      const commits = await listCommitsOf(store.db, asked)
+      return {
+        delivered: commits.map((commit) => {
+          const { id: commit_id, endpoint_id, node_id, seq } = commit
+          return { ...{ endpoint_id, node_id, seq, commit_id }, keys: listRecordKeys(commit) }
+        }),
+      }
     },
 
     /**

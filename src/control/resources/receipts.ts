@@ -8,7 +8,6 @@
 import { AppError } from '#errors.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { namedId } from '#lib/named-id.ts'
-import { isMarkerKind } from '#model/artifact.ts'
 import type { Commit } from '#model/commit.ts'
 import type { Principal } from '#model/principal.ts'
 import { parseReceiptId, type ReceiptOutcome } from '#model/receipt.ts'
@@ -19,6 +18,7 @@ import { assertEverExisted, findEndpoint } from '#store/endpoints/endpoints.ts'
 import { findLogHolder, type LogHolder } from '#store/nodes/log-holder.ts'
 import type { Db, Store } from '#store/store.ts'
 import { describeQuarantine, findInQuarantine } from './receipt-quarantine.ts'
+import { listRecordKeys } from './record-keys.ts'
 
 export type Receipts = ReturnType<typeof receiptService>
 
@@ -60,9 +60,7 @@ function describeDelivery(
   holder: LogHolder,
   left: Left | undefined,
 ): Omit<ReceiptOutcome, 'node_id' | 'segment_seq'> {
-  const { id, node_id, seq, uploaded_at, artifacts, records_damaged } = commit
-  const files = Object.entries(artifacts).filter(([kind]) => !isMarkerKind(kind))
-  const keys = new Set(files.map(([, { key, moved_to }]) => moved_to?.key ?? key))
+  const { id, node_id, seq, uploaded_at, records_damaged } = commit
   const damage = `${countNoun(records_damaged, 'record')} of the segment or more were lost to damage on the node`
   const inQuarantine = findInQuarantine(seq, holder)
   const reasons = [
@@ -74,7 +72,7 @@ function describeDelivery(
       : [`it may not be all records of the segment: ${describeQuarantine(node_id, inQuarantine, holder)}`]),
   ]
   const reason = reasons.length === 0 ? null : reasons.join('; ')
-  const delivered = { commit_id: id, delivered_at: uploaded_at, keys: [...keys] }
+  const delivered = { commit_id: id, delivered_at: uploaded_at, keys: listRecordKeys(commit) }
   return { state: 'delivered', reason, ...delivered, loss_id: left?.id ?? null }
 }
 

@@ -137,6 +137,23 @@ export async function listSegmentCommits(db: Db, endpoint_id: string, { node_id,
   )
 }
 
+/** Returns the commits of the segments, whose accounts the caller has checked. Each has the id of its endpoint, which other commits leave out. */
+export async function listCommitsOf(
+  db: Db,
+  segments: readonly (SegmentOfNode & { readonly endpoint_id: string })[],
+): Promise<readonly (Commit & { readonly endpoint_id: string })[]> {
+  const rows = await db
+    .selectFrom('commits')
+    .select([...columns, 'endpoint_id'])
+    .where(({ and, or }) => or(segments.map(({ endpoint_id, node_id, seq }) => and({ endpoint_id, node_id, seq }))))
+    .execute()
+  const commits = await toCommits(
+    db,
+    rows.map(({ endpoint_id: _, ...row }) => row),
+  )
+  return commits.map((commit, index) => ({ ...commit, endpoint_id: rows[index]?.endpoint_id ?? '' }))
+}
+
 /** A commit, and what opens its bucket. */
 export type LocatedCommit = { readonly commit: Commit; readonly destination_id: string; readonly region: string }
 

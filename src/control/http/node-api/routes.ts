@@ -11,6 +11,8 @@ import {
   CommitLookup,
   CommitsFound,
   CommitsRecorded,
+  DeliveredFound,
+  DeliveredLookup,
   Heartbeat,
   HeartbeatRecorded,
   IssuedCertificate,
@@ -165,6 +167,10 @@ export function nodeApiRoutes({ nodes, snapshots, commits, certificates }: NodeA
 
     app.post('/commits/lookup', { schema: { body: CommitLookup, response: { 200: CommitsFound } } }, (request) =>
       commits.find(request.node, request.body.ids),
+    )
+
+    app.post('/commits/delivered', { schema: { body: DeliveredLookup, response: { 200: DeliveredFound } } }, (request) =>
+      commits.findDelivered(request.node, request.body.segments),
     )
     done()
   }
