@@ -28,6 +28,7 @@ import { findDeliveredBy } from './find-delivered.ts'
 import { Allowances } from './gate/allowances.ts'
 import { Authenticator } from './gate/authenticator.ts'
 import { ClientAddresses } from './gate/client-addresses.ts'
+import { CommitWaits } from './gate/commit-waits.ts'
 import { Configuration } from './gate/configuration.ts'
 import { ConnectionBudget } from './gate/connection-budget.ts'
 import { needsCopy, noCopyStore } from './gate/copied.ts'
@@ -138,7 +139,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   })
   const entry = composeEntry(config, ports, storage, { contact: feed.contact, lease, keyIds: () => servers.sessions.keyIds() })
   const { log, copies, place, nodeRoom, storedRequests } = storage
-  const { configuration, gate, allowances, keyUse, series } = entry
+  const { configuration, gate, allowances, keyUse, series, commitWaits } = entry
   const report = new IngestReport({
     ...{ nodeId, control, feed, configuration, gate, nodeRoom, storedRequests, copies, log, handed, clock, logger },
     isLeaving: () => departure.isLeaving,
@@ -151,6 +152,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
     secondsMax: config.leaveSecondsMax,
     announce: () => report.announce(),
     async endConnections(withinMs) {
+      commitWaits.end()
       http.endConnections()
       await sessions.endInTurns(withinMs)
     },
@@ -167,6 +169,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   })
   fence.onFinal(() => {
     for (const { id } of feed.current()?.endpoints ?? []) void log.end(id, 'fenced')
+    commitWaits.end()
     sessions.recheck()
     void report.stop()
   })
@@ -183,7 +186,8 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
       ...optional(copies),
       ...[feed, place, lease, nodeRoom, allowances, keyUse, series],
       ...optional(certificate),
-      ...[http, mqtt, report, blockedFile],
+      // It stops before the servers, which respond to all who wait.
+      ...[http, mqtt, commitWaits, report, blockedFile],
     ],
     ...{ http, mqtt, departure, gate, nodeRoom },
   }
@@ -251,6 +255,7 @@ type Entry = {
   readonly allowances: Allowances
   readonly keyUse: KeyUse
   readonly series: SeriesReport
+  readonly commitWaits: CommitWaits
   readonly configuration: Configuration
   readonly gate: Gate
 }
@@ -284,6 +289,7 @@ function composeEntry(
     clock,
   })
   const counts = new EndpointCounts()
+  const commitWaits = new CommitWaits({ nodeId, control, clock, logger })
   const series = new SeriesReport({ nodeId, counts, control, clock, random, logger })
   const configuration = new Configuration({
     authenticator,
@@ -304,10 +310,11 @@ function composeEntry(
     log,
     storedRequests,
     copies: copies ?? noCopyStore,
+    commitWaits,
     clock,
     logger,
   })
-  return { connections, allowances, keyUse, series, configuration, gate }
+  return { connections, allowances, keyUse, series, commitWaits, configuration, gate }
 }
 
 type Servers = {

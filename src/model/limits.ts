@@ -409,3 +409,6 @@ export const compactionLimits = {
 
 /** Segments in one question of a node whether they are delivered. */
 export const deliveredLookupMax = 100
+
+/** How long a request waits for the commit of its records: a segment is sealed a minute after its first one, if nobody says otherwise. */
+export const commitWaitLimits = { secondsDefault: 120, secondsMax: 300 } as const

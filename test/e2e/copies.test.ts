@@ -34,6 +34,20 @@ test('a record of an endpoint with two copies is in the copy store when it is ac
   await until('the removal of the copy', () => objects().length === 0, 30_000)
 }, 120_000)
 
+test('a request that asks for its commit is answered with the objects in the bucket', async () => {
+  const { installation } = await furnished()
+  await using _ = installation
+  const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 1 })
+  const { status, body, headers } = await installation.ingest(id, '{"n":1}', { 'inlet-ack': 'committed' })
+  expect([status, headers.get('inlet-ack')]).toEqual([200, 'committed'])
+  const [commit] = (await installation.ok('GET', `/v1/endpoints/${id}/commits`)).items
+  const files: readonly { readonly key: string }[] = Object.values(commit.artifacts)
+  expect(body).toMatchObject({ accepted_records: 1, segment_seq: commit.seq, commit_id: commit.id })
+  expect(body.keys.length).toBeGreaterThan(0)
+  expect(files.map(({ key }) => key)).toEqual(expect.arrayContaining(body.keys))
+  expect((await installation.ingest(id, '{"n":2}', { 'inlet-ack': 'disk' })).status).toBe(202)
+}, 120_000)
+
 test('while the copy store fails, only endpoints with two copies are refused, and a repeated request is stored once', async () => {
   const { installation, store } = await furnished()
   await using _ = installation

@@ -39,11 +39,12 @@ describe('INLET_CORS_ORIGINS', () => {
     expect(headers.get('access-control-max-age')).toBe('7200')
     expect(headers.get('access-control-allow-credentials')).toBeNull()
     const allowed = headers.get('access-control-allow-headers')?.split(', ')
-    expect(allowed).toEqual(['X-API-Key', 'Authorization', 'Content-Type', 'Content-Encoding', 'Idempotency-Key'])
+    const forSenders = ['Idempotency-Key', 'Inlet-Ack', 'Prefer']
+    expect(allowed).toEqual(['X-API-Key', 'Authorization', 'Content-Type', 'Content-Encoding', ...forSenders])
     const sent = await post(node, {})
     expect(sent.status).toBe(202)
     expect(sent.headers.get('access-control-allow-origin')).toBe(page)
-    expect(sent.headers.get('access-control-expose-headers')).toBe('Retry-After, Idempotent-Replayed')
+    expect(sent.headers.get('access-control-expose-headers')).toBe('Retry-After, Idempotent-Replayed, Inlet-Ack')
   })
 
   test('a page outside the list is refused at the preflight, and cannot read a response', async () => {

@@ -67,6 +67,8 @@ export class Exchange implements Responder {
 
   appended(): void {}
 
+  awaitingCommit(): void {}
+
   acknowledge(stored: Stored): void {
     this.#end(stored)
   }

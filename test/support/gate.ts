@@ -47,6 +47,7 @@ export function aGate({
   append = () => Promise.reject(new Error('the test stores nothing')),
   whenRecovered = () => Promise.resolve(true),
   copies = noCopyStore,
+  commitWaits = { wait: () => ({ delivered: Promise.resolve(undefined), end: () => undefined }) },
   once = () => Promise.reject(new Error('the test stores nothing')),
   room = {},
   verifyKey = () => {
@@ -62,6 +63,7 @@ export function aGate({
   readonly whenRecovered?: GateOptions['log']['whenRecovered']
   readonly once?: GateOptions['storedRequests']['once']
   readonly copies?: GateOptions['copies']
+  readonly commitWaits?: GateOptions['commitWaits']
   readonly room?: Partial<Room>
   readonly verifyKey?: GateOptions['authenticator']['verifyKey']
   readonly authenticator?: Partial<GateOptions['authenticator']>
@@ -103,6 +105,7 @@ export function aGate({
     log: { append, whenRecovered },
     storedRequests: { once },
     copies,
+    commitWaits,
     logger,
   })
 }

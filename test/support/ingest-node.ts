@@ -24,6 +24,8 @@ import {
   CommitBatch,
   CommitLookup,
   type CommitsFound,
+  type DeliveredFound,
+  DeliveredLookup,
   Heartbeat,
   type IssuedCertificate,
   KeyUseReport,
@@ -114,6 +116,7 @@ export class ControlStandIn implements AsyncDisposable {
   /** Keys in use, in the order of the reports. */
   readonly usedKeys: string[] = []
   readonly series: SeriesReport[] = []
+  deliveredLookups = 0
   /** Reported nodes of the region, and bytes that other nodes accepted for every account. */
   usageElsewhere = { nodes: 1, bytes: 0 }
   /** Reported time for DNS: 0 if none is managed. */
@@ -199,6 +202,8 @@ export class ControlStandIn implements AsyncDisposable {
       else if (url.pathname === '/internal/v1/commits/lookup' && this.refusesLookups) response.writeHead(503).end()
       else if (url.pathname === '/internal/v1/commits/lookup') {
         response.end(JSON.stringify({ commits: this.#find(CommitLookup.parse(JSON.parse(body)).ids) }))
+      } else if (url.pathname === '/internal/v1/commits/delivered') {
+        response.end(JSON.stringify(this.#findDelivered(DeliveredLookup.parse(JSON.parse(body)))))
       } else if (url.pathname === '/internal/v1/scrub/commits' && this.refusesScrubs) response.writeHead(503).end()
       else if (url.pathname === '/internal/v1/scrub/commits') {
         response.end(JSON.stringify(this.changeScrub(this.#commitsToScrub(ScrubCommitsRequest.parse(JSON.parse(body))))))
@@ -270,6 +275,17 @@ export class ControlStandIn implements AsyncDisposable {
       healthy_nodes: nodes,
       accounts: accounts.map(({ account_id, day, bytes }) => ({ account_id, day, bytes: bytes + elsewhere })),
     }
+  }
+
+  #findDelivered({ segments }: DeliveredLookup): DeliveredFound {
+    this.deliveredLookups += 1
+    const delivered = segments.flatMap((segment) => {
+      const { endpoint_id, node_id, seq } = segment
+      const isSame = (one: SegmentCommit) => one.endpoint_id === endpoint_id && one.node_id === node_id && one.seq === seq
+      const commit = this.commits.find(isSame)
+      return commit === undefined ? [] : [{ ...segment, commit_id: commit.id, keys: listKeys(commit.artifacts) }]
+    })
+    return { delivered }
   }
 
   #find(ids: readonly string[]): CommitsFound['commits'] {

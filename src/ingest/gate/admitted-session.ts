@@ -3,17 +3,21 @@
  *
  * Owns: which records are acknowledged together, the memory that they use, and what is counted; that a sender that may send no more stores
  * nothing. Does not own: the wire format, and how the protocol acknowledges.
- * Law: `stored` is called after fdatasync (law 1), for batches in the order in which their records arrived [MQTT-4.6.0-2].
+ * Law: `stored` is called after fdatasync (law 1), for batches in the order in which their records arrived [MQTT-4.6.0-2]: one that waits for
+ * its copy or its commit holds back those after it.
  */
 import type { FrameInput } from '#log/frame.ts'
 import type { Appended } from '#log/log-writer.ts'
+import type { AckLevel } from '#model/ack-level.ts'
 import { recordLimits } from '#model/limits.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { type AckRequest, readAckRequest, requireLevel } from './ack-request.ts'
 import type { Allowance, NodeQuota } from './allowance.ts'
 import { appendOnce } from './append-once.ts'
 import type { Remote } from './client-addresses.ts'
+import type { CommitWait } from './commit-waits.ts'
 import type { GateContext } from './context.ts'
-import { needsCopy, requireCopyStore, whenAcknowledgeable } from './copied.ts'
+import { awaitsCopy, needsCopy, requireCopyStore, whenAcknowledgeable } from './copied.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
 import { type KeptSender, keptSenderOf } from './kept-sender.ts'
 import { gateLimits } from './limits.ts'
@@ -24,6 +28,10 @@ import type { Protocol } from './sender.ts'
 /** Records that became durable, or were lost, together. */
 export type Batch = {
   readonly promise: Promise<unknown>
+  /** The level that their sender asks for, if any; a rejection if there is none like that. */
+  readonly asked: AckRequest | Rejection | undefined
+  /** Said by their acknowledgement, once they are stored. */
+  level: AckLevel
   /** When its first record was complete, by the clock that never goes back. */
   readonly completeAtMs: number
   /** Ids of the records that the client wants to be acknowledged. */
@@ -55,6 +63,8 @@ export type SessionRecord = {
   readonly payload: Uint8Array
   /** By which the sender marked the record, if it may repeat it. The envelope has it, too. */
   readonly key: string | undefined
+  /** The level of acknowledgement that the sender asks for, as it names it. Undefined: what the endpoint says. */
+  readonly ack?: string | undefined
 }
 
 export class AdmittedSession {
@@ -79,6 +89,9 @@ export class AdmittedSession {
   #batch: Batch | undefined
   /** Settles after the last batch, while one with a key or a copy is in flight: it may be acknowledged later than those after it. */
   #unordered: Promise<unknown> | undefined
+  #ack: { readonly text: string; readonly endpoint: SnapshotEndpoint; readonly asked: AckRequest | Rejection } | undefined
+  readonly #commitWaits = new Set<CommitWait>()
+  #hasEnded = false
   #records = 0
   #bytes = 0
 
@@ -128,7 +141,7 @@ export class AdmittedSession {
    * Takes a record. `id` is 0 if no acknowledgement is wanted, `receivedAtMicros` is since 1970 UTC. Returns false if the record is refused,
    * for the reason that `refusal` returns. Throws Rejection if it is too large.
    */
-  append({ envelope, payload, key }: SessionRecord, id: number, receivedAtMicros: number): boolean {
+  append({ envelope, payload, key, ack }: SessionRecord, id: number, receivedAtMicros: number): boolean {
     if (payload.length > recordLimits.bytesMax) {
       throw new Rejection('record_too_large', `a message is longer than ${recordLimits.bytesMax} bytes`)
     }
@@ -139,22 +152,21 @@ export class AdmittedSession {
     this.#bytes += bytes
     this.#records += 1
     const frame: FrameInput = { layout: 'single', receivedAtMicros, recordCount: 1, envelope, payload: [payload] }
-    const promise = key === undefined ? this.#context.log.append(this.#endpoint.id, frame) : this.#appendOnce(key, frame)
+    const asked = ack === undefined ? undefined : this.#readAck(ack)
+    const promise = this.#store(frame, key, asked)
     let batch = this.#batch
-    if (batch?.promise !== promise) {
-      // Otherwise those after it may be acknowledged first.
-      const isOrdered = key === undefined && !needsCopy(this.#endpoint)
-      const earlier = this.#unordered ?? (isOrdered ? undefined : batch?.promise)
-      const completeAtMs = this.#context.clock.monotonic()
-      batch = this.#batch = { promise, completeAtMs, ids: [], records: 0, payloadBytes: 0, bytes: 0 }
-      const settles = key === undefined ? this.#whenAcknowledgeable(promise) : promise
-      this.#follow(batch, isOrdered && earlier === undefined ? settles : this.#after(earlier, settles))
-    }
+    if (batch?.promise !== promise || batch.asked !== asked) batch = this.#openBatch(promise, key, asked)
     batch.records += 1
     batch.payloadBytes += payload.length
     batch.bytes += bytes
     if (id > 0) batch.ids.push(id)
     return true
+  }
+
+  /** Nobody waits for commits any more: the connection is gone. */
+  end(): void {
+    this.#hasEnded = true
+    for (const wait of this.#commitWaits) wait.end()
   }
 
   /** Returns why the last record was refused. Apart from `append`, because a client may send thousands of those. */
@@ -205,16 +217,60 @@ export class AdmittedSession {
     })
   }
 
-  async #appendOnce(key: string, frame: FrameInput): Promise<Appended> {
-    const endpoint = this.#endpoint
-    const append = async () => whenAcknowledgeable(this.#context, endpoint, await this.#context.log.append(endpoint.id, frame))
-    return await appendOnce(this.#context, { endpoint, key: readIdempotencyKey(key), frame, append })
+  /** Returns the same object as for the record before if nothing changed, so that they are acknowledged together. */
+  #readAck(text: string): AckRequest | Rejection {
+    if (this.#ack?.text === text && this.#ack.endpoint === this.#endpoint) return this.#ack.asked
+    const asked = readAck(text, this.#endpoint)
+    this.#ack = { text, endpoint: this.#endpoint, asked }
+    return asked
   }
 
-  /** Records that are appended together have one promise, and get one here. */
-  #whenAcknowledgeable(appended: Promise<Appended>): Promise<Appended> {
+  #store(frame: FrameInput, key: string | undefined, asked: Batch['asked']): Promise<Appended> {
+    if (asked instanceof Rejection) return Promise.reject(asked)
+    if (key === undefined) return this.#context.log.append(this.#endpoint.id, frame)
+    return this.#appendOnce(key, frame, asked?.level)
+  }
+
+  #openBatch(promise: Promise<Appended>, key: string | undefined, asked: Batch['asked']): Batch {
     const endpoint = this.#endpoint
-    return needsCopy(endpoint) ? appended.then((durable) => whenAcknowledgeable(this.#context, endpoint, durable)) : appended
+    const refused = asked instanceof Rejection
+    const ack = refused ? undefined : asked
+    const awaits = awaitsCopy(endpoint, ack?.level)
+    // Otherwise those after it may be acknowledged first.
+    const isOrdered = key === undefined && !refused && !awaits && ack?.level !== 'committed'
+    const earlier = this.#unordered ?? (isOrdered ? undefined : this.#batch?.promise)
+    const completeAtMs = this.#context.clock.monotonic()
+    const level = awaits ? 'copied' : 'disk'
+    const batch: Batch = { ...{ promise, asked, level, completeAtMs }, ids: [], records: 0, payloadBytes: 0, bytes: 0 }
+    this.#batch = batch
+    // Records that are appended together have one promise, and get one here.
+    const stored =
+      awaits && key === undefined
+        ? promise.then((appended) => whenAcknowledgeable(this.#context, { endpoint, asked: ack?.level }, appended))
+        : promise
+    const settles = ack?.level === 'committed' ? stored.then(({ seq }) => this.#awaitCommit(batch, seq, ack.waitMs)) : stored
+    this.#follow(batch, isOrdered && earlier === undefined ? settles : this.#after(earlier, settles))
+    return batch
+  }
+
+  async #appendOnce(key: string, frame: FrameInput, asked: AckLevel | undefined): Promise<Appended> {
+    const endpoint = this.#endpoint
+    const append = async () =>
+      whenAcknowledgeable(this.#context, { endpoint, asked }, await this.#context.log.append(endpoint.id, frame))
+    return await appendOnce(this.#context, { endpoint, key: readIdempotencyKey(key), frame, asked, append })
+  }
+
+  async #awaitCommit(batch: Batch, seq: number, waitMs: number): Promise<void> {
+    const { commitWaits, fence } = this.#context
+    this.#durable(batch)
+    const { id: endpointId, account_id: accountId } = this.#endpoint
+    const wait = commitWaits.wait({ accountId, endpointId, seq }, waitMs)
+    if (this.#hasEnded) wait.end()
+    this.#commitWaits.add(wait)
+    const delivered = await wait.delivered
+    this.#commitWaits.delete(wait)
+    if (delivered === undefined) requirePlace(fence)
+    else batch.level = 'committed'
   }
 
   /** Resolves as `promise` does, but not before what came earlier has settled. */
@@ -230,35 +286,53 @@ export class AdmittedSession {
   #follow(batch: Batch, settles: Promise<unknown>): void {
     settles.then(
       () => {
-        this.#settle(batch)
-        this.#countStored(batch)
+        this.#durable(batch)
+        this.#records -= batch.records
         this.#client.stored(batch)
       },
       (error: unknown) => {
         const rejection = this.#context.rejectionOf(error)
-        this.#settle(batch)
+        this.#free(batch)
+        this.#records -= batch.records
         this.#countRefused(rejection, batch.records)
         this.#client.lost(batch, rejection)
       },
     )
   }
 
-  #settle(batch: Batch): void {
-    if (this.#batch === batch) this.#batch = undefined
-    this.#records -= batch.records
-    this.#bytes -= batch.bytes
-    this.room.release(batch.bytes)
-  }
-
-  #countStored({ records, payloadBytes, completeAtMs }: Batch): void {
+  /** Counts the records of a batch, once. They need no memory any more. */
+  #durable(batch: Batch): void {
+    if (!this.#free(batch)) return
     const { acknowledgements, counts, clock } = this.#context
+    const { records, payloadBytes, completeAtMs } = batch
     const durationMs = clock.monotonic() - completeAtMs
     acknowledgements[this.#protocol].observe(durationMs, records)
     this.#allowance.count(records, payloadBytes)
     counts.of(this.#endpoint.id).accepted(records, records, payloadBytes, durationMs)
   }
 
+  /** Returns false if it was done before. */
+  #free(batch: Batch): boolean {
+    if (this.#batch === batch) this.#batch = undefined
+    if (batch.bytes === 0) return false
+    this.#bytes -= batch.bytes
+    this.room.release(batch.bytes)
+    batch.bytes = 0
+    return true
+  }
+
   #countRefused({ outcome }: Rejection, records: number): void {
     this.#context.counts.of(this.#endpoint.id).refused(outcome, records)
+  }
+}
+
+function readAck(text: string, endpoint: SnapshotEndpoint): AckRequest | Rejection {
+  try {
+    const ack = readAckRequest(text, undefined)
+    requireLevel(endpoint, ack.level)
+    return ack
+  } catch (error) {
+    if (error instanceof Rejection) return error
+    throw error
   }
 }

@@ -4,10 +4,12 @@ import { CopyError } from '#copies/copy-error.ts'
 import { AppError } from '#errors.ts'
 import { InvariantError } from '#lib/assert.ts'
 import type { Appended } from '#log/log-writer.ts'
+import type { AckLevel } from '#model/ack-level.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { aGate, aSender } from '../../../test/support/gate.ts'
 import { anEndpoint } from '../../../test/support/ingest-node.ts'
 import type { Records, Responder } from './admitted.ts'
+import type { Delivered } from './commit-waits.ts'
 import type { GateOptions } from './context.ts'
 import { EndpointCounts } from './endpoint-counters.ts'
 import { EndpointTable } from './endpoint-table.ts'
@@ -29,6 +31,7 @@ function aResponder(): Responder & { readonly outcome: Promise<unknown> } {
     outcome: promise,
     appending: () => undefined,
     appended: () => undefined,
+    awaitingCommit: () => undefined,
     acknowledge: resolve,
     reject: (error) => resolve(error instanceof Rejection ? error.outcome : error),
   }
@@ -45,7 +48,7 @@ test('records are acknowledged once they are durable, and counted', async () => 
   await Promise.resolve()
   expect([counts.takeAll(), gate.acknowledgements.http.count]).toEqual([[], 0])
   durable.resolve({ seq: 7 })
-  expect(await responder.outcome).toEqual({ seq: 7, records: 2, bytes: 4, isRepeated: false })
+  expect(await responder.outcome).toEqual({ seq: 7, records: 2, bytes: 4, isRepeated: false, level: 'disk' })
   expect(counts.takeAll()).toMatchObject([[endpoint.id, { requests: 1, records: 2, bytes: 4 }]])
   expect([gate.acknowledgements.http.count, gate.acknowledgements.mqtt.count]).toEqual([1, 0])
 })
@@ -135,7 +138,7 @@ test('a request with a key waits until the keys that a crash left in the log are
   await new Promise((resolve) => setImmediate(resolve))
   expect(asked).toEqual([])
   recovered.resolve(true)
-  expect(await responder.outcome).toBe(stored)
+  expect(await responder.outcome).toEqual({ ...stored, level: 'disk' })
 })
 
 describe('an endpoint with two copies', () => {
@@ -188,5 +191,83 @@ describe('an endpoint with two copies', () => {
       const gate = aGate({ endpoints: [twice], append, ...(copies === undefined ? {} : { copies }) })
       expect(() => gate.admit(aSender(principal))).toThrow(expect.objectContaining({ outcome: 'not_copied' }))
     }
+  })
+})
+
+describe('the level that a request asks for', () => {
+  const twice = anEndpoint({ account_id: 'account', copies: 2 })
+  const copies = { refusal: undefined, whenCopied: async () => undefined }
+  const asked = (level: AckLevel) => ({ ...records, ack: { level, waitMs: 1 } })
+  /** A commit that the test ends, or lets happen. */
+  const aCommitWait = () => {
+    const { promise: delivered, resolve } = Promise.withResolvers<Delivered | undefined>()
+    return { delivered, resolve, end: () => resolve(undefined) }
+  }
+
+  test('disk: the copy is not waited for, and its failure is nobody’s', async () => {
+    const appended = { seq: 7, copied: Promise.withResolvers<void>().promise }
+    const gate = aGate({ endpoints: [twice], copies, append: async () => appended })
+    const responder = aResponder()
+    gate.admit(aSender(principal)).append(asked('disk'), responder)
+    expect(await responder.outcome).toMatchObject({ seq: 7, level: 'disk' })
+  })
+
+  test('copied: of an endpoint with one copy it is refused, and nothing is stored', async () => {
+    const gate = aGate({ endpoints: [endpoint] })
+    const responder = aResponder()
+    gate.admit(aSender(principal)).append(asked('copied'), responder)
+    expect(await responder.outcome).toBe('invalid_ack_level')
+  })
+
+  test('committed: it is counted at once, needs no memory while it waits, and has the keys of its objects', async () => {
+    const counts = new EndpointCounts()
+    const wait = aCommitWait()
+    let reserved = 0
+    const add = (bytes: number) => {
+      reserved += bytes
+    }
+    const room = { reserve: add, release: (bytes: number) => add(-bytes) }
+    const segments: unknown[] = []
+    const commitWaits = {
+      wait(segment: unknown) {
+        segments.push(segment)
+        return wait
+      },
+    }
+    const gate = aGate({ endpoints: [endpoint], counts, append, room, commitWaits })
+    const admitted = gate.admit(aSender(principal))
+    admitted.reserve(4)
+    const waiting = Promise.withResolvers<void>()
+    const responder = { ...aResponder(), awaitingCommit: () => waiting.resolve() }
+    admitted.append(asked('committed'), responder)
+    await waiting.promise
+    expect([reserved, counts.takeAll().length]).toEqual([0, 1])
+    const delivered = { commitId: 'c', keys: ['a.parquet'] }
+    wait.resolve(delivered)
+    expect(await responder.outcome).toMatchObject({ seq: 7, level: 'committed', delivered })
+    expect(segments).toEqual([{ accountId: 'account', endpointId: endpoint.id, seq: 7 }])
+  })
+
+  test.each([
+    ['disk', endpoint, append],
+    ['copied', twice, async () => ({ seq: 7, copied: Promise.resolve() })],
+  ] as const)('committed, and not delivered in time: it says %s', async (level, of, stored) => {
+    const wait = aCommitWait()
+    wait.end()
+    const gate = aGate({ endpoints: [of], copies, append: stored, commitWaits: { wait: () => wait } })
+    const responder = aResponder()
+    gate.admit(aSender(principal)).append(asked('committed'), responder)
+    expect(await responder.outcome).toMatchObject({ level })
+  })
+
+  test('committed: nothing is waited for once the client has left', async () => {
+    const wait = aCommitWait()
+    const gate = aGate({ endpoints: [endpoint], append, commitWaits: { wait: () => wait } })
+    const admitted = gate.admit(aSender(principal))
+    const waiting = Promise.withResolvers<void>()
+    admitted.append(asked('committed'), { ...aResponder(), awaitingCommit: () => waiting.resolve() })
+    await waiting.promise
+    admitted.end()
+    expect(await wait.delivered).toBe(undefined)
   })
 })

@@ -3,22 +3,24 @@
  *
  * Owns: the memory that it uses, the checks that are due again once its records have arrived, the append, and what is counted.
  * Does not own: the wire format, and how the protocol responds.
- * Law: a request has one outcome. It is acknowledged after fdatasync (law 1), with two copies in the copy store as well, and only if its sender
- * may still send at the append.
+ * Law: a request has one outcome. It is acknowledged after fdatasync (law 1), with two copies in the copy store as well unless it asks for less,
+ * and only if its sender may still send at the append.
  */
 import { assert } from '#lib/assert.ts'
 import type { FrameInput, Layout } from '#log/frame.ts'
 import type { Appended } from '#log/log-writer.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { type AckRequest, requireLevel } from './ack-request.ts'
 import { AdmittedSession, type SessionClient } from './admitted-session.ts'
 import type { Allowance } from './allowance.ts'
 import { appendOnce } from './append-once.ts'
+import type { CommitWait } from './commit-waits.ts'
 import type { GateContext } from './context.ts'
-import { needsCopy, requireCopyStore, whenAcknowledgeable } from './copied.ts'
+import { awaitsCopy, requireCopyStore, whenAcknowledgeable } from './copied.ts'
 import { type KeptSender, keptSenderOf } from './kept-sender.ts'
 import type { Room } from './node-room.ts'
-import type { Stored } from './receipt.ts'
-import { requireLease } from './rejection.ts'
+import type { Acknowledged, Stored } from './receipt.ts'
+import { requireLease, requirePlace } from './rejection.ts'
 import { rethrowAsRejection, type Sender, verify } from './sender.ts'
 
 /** Complete records, counted as `countRecords` of the log counts them. None is longer than `recordLimits.bytesMax`. */
@@ -34,6 +36,8 @@ export type Records = {
   readonly envelope: Uint8Array
   /** By which the sender marked the request, if it may repeat it. The envelope has it, too. */
   readonly key: string | undefined
+  /** Undefined: what the endpoint says. */
+  readonly ack?: AckRequest | undefined
 }
 
 /** Learns the outcome: the gate calls either `acknowledge` or `reject`, once. */
@@ -42,7 +46,9 @@ export interface Responder {
   appending(): void
   /** The records are durable. Not called for those that had been stored before. */
   appended(appended: Appended): void
-  acknowledge(receipt: Stored): void
+  /** The records wait for their commit, and need no memory meanwhile. */
+  awaitingCommit(): void
+  acknowledge(receipt: Acknowledged): void
   reject(error: unknown): void
 }
 
@@ -55,7 +61,7 @@ export type Admission = {
   readonly revision: number
 }
 
-const nothing: Stored = { seq: 0, records: 0, bytes: 0, isRepeated: false }
+const nothing: Acknowledged = { seq: 0, records: 0, bytes: 0, isRepeated: false, level: 'disk' }
 
 export class Admitted {
   readonly endpoint: SnapshotEndpoint
@@ -68,6 +74,7 @@ export class Admitted {
   #reservedBytes = 0
   #isConsumed = false
   #isOver = false
+  #commitWait: CommitWait | undefined
   #completeAtMs = 0
 
   constructor(context: GateContext, { sender, endpoint, keyId, revision }: Admission) {
@@ -130,8 +137,8 @@ export class Admitted {
   /** Releases what it reserved. Call it when the outcome is known or the client is gone. */
   end(): void {
     this.#isOver = true
-    this.#room.release(this.#reservedBytes)
-    this.#reservedBytes = 0
+    this.#release()
+    this.#commitWait?.end()
   }
 
   /**
@@ -151,7 +158,7 @@ export class Admitted {
     }
   }
 
-  #append({ body, envelope, key }: Records, responder: Responder, failed: (error: unknown) => void): void {
+  #append({ body, envelope, key, ack }: Records, responder: Responder, failed: (error: unknown) => void): void {
     // While the token was being verified again, the request may have failed or the client may have left.
     if (this.#isOver) return
     if (body.records === 0) {
@@ -159,9 +166,12 @@ export class Admitted {
       return
     }
     const endpoint = this.#recheck()
+    const asked = ack?.level
+    requireLevel(endpoint, asked)
+    const level = awaitsCopy(endpoint, asked) ? 'copied' : 'disk'
     const { log, copies, clock } = this.#context
     requireCopyStore(endpoint, copies)
-    const store = async () => whenAcknowledgeable(this.#context, endpoint, await log.append(endpoint.id, frame))
+    const store = async () => whenAcknowledgeable(this.#context, { endpoint, asked }, await log.append(endpoint.id, frame))
     const now = clock.now()
     this.#completeAtMs = clock.monotonic()
     const frame: FrameInput = {
@@ -171,11 +181,15 @@ export class Admitted {
       envelope,
       payload: body.payload,
     }
+    const answer = (stored: Stored) => {
+      if (asked === 'committed') this.#awaitCommit({ ...stored, level }, ack?.waitMs ?? 0, responder).catch(failed)
+      else responder.acknowledge({ ...stored, level })
+    }
     if (key === undefined) {
       this.#spend(body.records, now)
       responder.appending()
-      const stored = needsCopy(endpoint) ? store() : log.append(endpoint.id, frame)
-      stored.then((appended) => this.#stored(body, appended, responder), failed)
+      const stored = level === 'copied' ? store() : log.append(endpoint.id, frame)
+      stored.then((appended) => answer(this.#stored(body, appended, responder)), failed)
       return
     }
     responder.appending()
@@ -185,20 +199,40 @@ export class Admitted {
       durable = await store()
       return durable
     }
-    appendOnce(this.#context, { endpoint, key, frame, append }).then((stored) => {
-      if (stored.isRepeated || durable === undefined) responder.acknowledge(stored)
-      else this.#stored(body, durable, responder)
+    appendOnce(this.#context, { endpoint, key, frame, asked, append }).then((stored) => {
+      answer(stored.isRepeated || durable === undefined ? stored : this.#stored(body, durable, responder))
     }, failed)
   }
 
-  #stored({ records, payloadBytes }: Body, appended: Appended, responder: Responder): void {
+  /** Counts what is stored. */
+  #stored({ records, payloadBytes }: Body, appended: Appended, responder: Responder): Stored {
     const { acknowledgements, counts, clock } = this.#context
     const durationMs = clock.monotonic() - this.#completeAtMs
     this.#allowance.count(records, payloadBytes)
     acknowledgements[this.#sender.protocol].observe(durationMs)
     counts.of(this.endpoint.id).accepted(1, records, payloadBytes, durationMs)
     responder.appended(appended)
-    responder.acknowledge({ seq: appended.seq, records, bytes: payloadBytes, isRepeated: false })
+    return { seq: appended.seq, records, bytes: payloadBytes, isRepeated: false }
+  }
+
+  async #awaitCommit(stored: Acknowledged, waitMs: number, responder: Responder): Promise<void> {
+    // The client left.
+    if (this.#isOver) return
+    const { commitWaits, fence } = this.#context
+    this.#release()
+    responder.awaitingCommit()
+    const { id: endpointId, account_id: accountId } = this.endpoint
+    this.#commitWait = commitWaits.wait({ accountId, endpointId, seq: stored.seq }, waitMs)
+    const delivered = await this.#commitWait.delivered
+    if (this.#isOver) return
+    // Another machine may deliver them now, or none.
+    if (delivered === undefined) requirePlace(fence)
+    responder.acknowledge(delivered === undefined ? stored : { ...stored, level: 'committed', delivered })
+  }
+
+  #release(): void {
+    this.#room.release(this.#reservedBytes)
+    this.#reservedBytes = 0
   }
 
   #consume(): void {

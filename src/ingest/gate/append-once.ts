@@ -1,7 +1,8 @@
 import type { FrameInput } from '#log/frame.ts'
+import type { AckLevel } from '#model/ack-level.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import type { GateContext } from './context.ts'
-import { needsCopy } from './copied.ts'
+import { awaitsCopy } from './copied.ts'
 import { gateLimits } from './limits.ts'
 import type { Stored } from './receipt.ts'
 import { tryAgain } from './rejection.ts'
@@ -10,6 +11,8 @@ export type RepeatableRequest = {
   readonly endpoint: Pick<SnapshotEndpoint, 'id' | 'copies'>
   readonly key: string
   readonly frame: FrameInput
+  /** The level that the sender asks for, if any. */
+  readonly asked?: AckLevel | undefined
   /** Not called for a request that was stored before. */
   readonly append: () => Promise<{ readonly seq: number }>
 }
@@ -17,13 +20,13 @@ export type RepeatableRequest = {
 /** Stores a request that its sender may repeat, unless it was stored before. Rejects with Rejection, or as `append` does. */
 export async function appendOnce(
   { log, storedRequests, copies }: Pick<GateContext, 'log' | 'storedRequests' | 'copies'>,
-  { endpoint, key, frame, append }: RepeatableRequest,
+  { endpoint, key, frame, asked, append }: RepeatableRequest,
 ): Promise<Stored> {
   // After a crash, keys are in the frames that it left. Asked before the key is looked for: later, frames may be read that the search missed.
   const isEveryKeyKnown = await log.whenRecovered(endpoint.id)
   const stored = await storedRequests.once(endpoint.id, key, frame, isEveryKeyKnown ? append : refuse)
   // It may have been stored on this disk alone, and its sender was told so.
-  if (stored.isRepeated && needsCopy(endpoint)) await copies.whenCopied(endpoint.id, stored.seq)
+  if (stored.isRepeated && awaitsCopy(endpoint, asked)) await copies.whenCopied(endpoint.id, stored.seq)
   return stored
 }
 

@@ -7,6 +7,7 @@ import type { NodeFence } from '#node/node-fence.ts'
 import type { Allowances } from './allowances.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { ClientAddresses } from './client-addresses.ts'
+import type { CommitWaits } from './commit-waits.ts'
 import type { CopyStore } from './copied.ts'
 import type { CredentialLease } from './credential-lease.ts'
 import type { EndpointCounts } from './endpoint-counters.ts'
@@ -32,6 +33,7 @@ export type GateOptions = {
   readonly log: Pick<LogWriter, 'append' | 'whenRecovered'>
   readonly storedRequests: RequestMemory
   readonly copies: CopyStore
+  readonly commitWaits: Pick<CommitWaits, 'wait'>
   readonly clock: Clock
   readonly logger: Logger
 }

@@ -1,9 +1,10 @@
 /**
  * When records may be acknowledged: once they are on this disk, and for an endpoint with two copies in the copy store as well.
  *
- * Law: there is no acknowledgement with less than the endpoint asks for, whatever the state of the store.
+ * Law: there is no acknowledgement with less than the endpoint asks for, whatever the state of the store, unless the sender asks for less.
  */
 import type { Appended } from '#log/log-writer.ts'
+import type { AckLevel } from '#model/ack-level.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
 import { gateLimits } from './limits.ts'
 import { requirePlace, tryAgain } from './rejection.ts'
@@ -22,22 +23,29 @@ export const noCopyStore: CopyStore = {
   whenCopied: () => Promise.reject(new Error('this node has no copy store')),
 }
 
-export function needsCopy({ copies }: Pick<SnapshotEndpoint, 'copies'>): boolean {
+type Copied = Pick<SnapshotEndpoint, 'copies'>
+
+export function needsCopy({ copies }: Copied): boolean {
   return copies > 1
 }
 
+/** Whether an acknowledgement waits for the copy. `asked` is undefined if the sender asks for no level. */
+export function awaitsCopy(endpoint: Copied, asked: AckLevel | undefined): boolean {
+  return needsCopy(endpoint) && asked !== 'disk'
+}
+
 /** Throws Rejection if the endpoint needs copies and there are none now. */
-export function requireCopyStore(endpoint: Pick<SnapshotEndpoint, 'copies'>, { refusal }: Pick<CopyStore, 'refusal'>): void {
+export function requireCopyStore(endpoint: Copied, { refusal }: Pick<CopyStore, 'refusal'>): void {
   if (refusal !== undefined && needsCopy(endpoint)) throw tryAgain('not_copied', refusal, gateLimits.retryStoreSeconds)
 }
 
-/** Resolves once what was appended may be acknowledged. Rejects with Rejection, and with a CopyError. */
+/** Resolves once what was appended may be acknowledged, if it need not be committed. Rejects with Rejection, and with a CopyError. */
 export async function whenAcknowledgeable(
   { fence }: { readonly fence: { readonly reason: string | undefined } },
-  endpoint: Pick<SnapshotEndpoint, 'copies'>,
+  { endpoint, asked }: { readonly endpoint: Copied; readonly asked: AckLevel | undefined },
   appended: Appended,
 ): Promise<Appended> {
-  if (!needsCopy(endpoint)) return appended
+  if (!awaitsCopy(endpoint, asked)) return appended
   // Its setting changed on the way to the disk.
   if (appended.copied === undefined)
     throw tryAgain('not_copied', 'the copies of the endpoint have just been changed', gateLimits.retryStoreSeconds)

@@ -25,6 +25,8 @@ export const gateLimits = {
   unknownCredentialMs: 300_000,
   /** Control tells of revocations for two hours: a node that was cut off for this long may never learn of one. */
   revocationsMissedAfterMs: (tokenLimits.revokedKeysKeptSeconds / 2) * 1000,
+  /** How often control is asked which segments are delivered, while somebody waits. */
+  commitPollMs: 1_000,
   /** If the account has too many connections. */
   retryConnectionsSeconds: 5,
   /** How often ingest reports what it accepted, if that changed. */

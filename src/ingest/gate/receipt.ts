@@ -1,7 +1,12 @@
 import type { FrameInput } from '#log/frame.ts'
+import type { AckLevel } from '#model/ack-level.ts'
+import type { Delivered } from './commit-waits.ts'
 
 /** Sent back for records that are durable. */
 export type Receipt = { readonly seq: number; readonly records: number; readonly bytes: number }
+
+/** `level`: what the acknowledgement says. `delivered`: the commit, for the level `committed`. */
+export type Acknowledged = Stored & { readonly level: AckLevel; readonly delivered?: Delivered | undefined }
 
 /** `isRepeated`: it had been stored before, and this is its receipt of then. */
 export type Stored = Receipt & { readonly isRepeated: boolean }

@@ -27,6 +27,8 @@ export type Outcome =
   | 'not_configured'
   /** The idempotency key is none. */
   | 'invalid_idempotency_key'
+  /** The sender asks for an acknowledgement that there is not, or that the endpoint does not give. */
+  | 'invalid_ack_level'
   /** Other records were stored with this idempotency key. */
   | 'idempotency_key_reused'
   /** One record is longer than the limit. */

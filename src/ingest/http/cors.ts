@@ -9,7 +9,10 @@ import { AppError } from '#errors.ts'
 
 const preflightHeaders = [
   ['Access-Control-Allow-Methods', 'POST'],
-  ['Access-Control-Allow-Headers', 'X-API-Key, Authorization, Content-Type, Content-Encoding, Idempotency-Key'],
+  [
+    'Access-Control-Allow-Headers',
+    'X-API-Key, Authorization, Content-Type, Content-Encoding, Idempotency-Key, Inlet-Ack, Prefer',
+  ],
   // The longest time that Chromium accepts.
   ['Access-Control-Max-Age', '7200'],
 ].flat()
@@ -34,7 +37,7 @@ export class Cors {
     if (!this.#any) response.setHeader('Vary', 'Origin')
     if (origin === undefined || !this.allows(origin)) return
     response.setHeader('Access-Control-Allow-Origin', this.#any ? '*' : origin)
-    response.setHeader('Access-Control-Expose-Headers', 'Retry-After, Idempotent-Replayed')
+    response.setHeader('Access-Control-Expose-Headers', 'Retry-After, Idempotent-Replayed, Inlet-Ack')
   }
 
   /** Returns the error for a page that may not send; undefined if it may, or if no page sends. */

@@ -10,17 +10,19 @@ import { AppError, errorTable } from '#errors.ts'
 import { InvariantError } from '#lib/assert.ts'
 import type { Clock } from '#lib/clock.ts'
 import type { Appended } from '#log/log-writer.ts'
+import { ackLevelName } from '#model/ack-level.ts'
 import { otlpLimits, requestLimits } from '#model/limits.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
+import { type AckRequest, readAckRequest } from '../gate/ack-request.ts'
 import type { Admitted, Responder } from '../gate/admitted.ts'
 import { forwardedForOf, type Remote } from '../gate/client-addresses.ts'
 import type { ConnectionSlot } from '../gate/connection-budget.ts'
 import type { Gate } from '../gate/gate.ts'
 import { readIdempotencyKey } from '../gate/idempotency-key.ts'
 import type { KeptSender } from '../gate/kept-sender.ts'
-import type { Receipt, Stored } from '../gate/receipt.ts'
+import type { Acknowledged } from '../gate/receipt.ts'
 import type { Rejection } from '../gate/rejection.ts'
 import type { Sender, Verifier } from '../gate/sender.ts'
 import { type BodyFormat, bodyFormat, formatOf } from './body/body-format.ts'
@@ -65,7 +67,7 @@ const acceptedExports = Object.keys(otlpTypes).join(', ')
 const clientGone = 499
 /** The records had been stored before, and the receipt is the first one. */
 const replayed = ['Idempotent-Replayed', 'true']
-const notReplayed: readonly string[] = []
+const nothingMore: readonly string[] = []
 
 export class Exchange implements Receiving, Sender, Responder {
   readonly protocol = 'http'
@@ -79,6 +81,7 @@ export class Exchange implements Receiving, Sender, Responder {
   /** Undefined until the gate has admitted the sender. */
   #admitted: Admitted | undefined
   #idempotencyKey: string | undefined
+  #ack: AckRequest | undefined
   #envelope = plainEnvelope
   #intake: Intake | undefined
   #content: ContentKind = 'records'
@@ -226,6 +229,8 @@ export class Exchange implements Receiving, Sender, Responder {
     const request = this.#request
     const key = request.headers['idempotency-key']
     if (typeof key === 'string') this.#idempotencyKey = readIdempotencyKey(key)
+    const level = request.headers[ackLevelName]
+    if (typeof level === 'string') this.#ack = readAckRequest(level, request.headers['prefer']?.toString())
     this.#envelope = envelopeOf(request, admitted.endpoint, this.#idempotencyKey, admitted.keptSender())
     const format = this.#format()
     const declared = declaredBytes(request)
@@ -297,7 +302,7 @@ export class Exchange implements Receiving, Sender, Responder {
   }
 
   #store(admitted: Admitted, body: Intake): void {
-    admitted.append({ body, envelope: this.#envelope, key: this.#idempotencyKey }, this)
+    admitted.append({ body, envelope: this.#envelope, key: this.#idempotencyKey, ack: this.#ack }, this)
   }
 
   appending(): void {
@@ -313,32 +318,43 @@ export class Exchange implements Receiving, Sender, Responder {
     this.#trace?.appended(appended)
   }
 
-  acknowledge(stored: Stored): void {
-    const { records, bytes, isRepeated } = stored
-    this.#intake?.free()
+  awaitingCommit(): void {
+    this.#freeBody()
+    this.#response.once('close', () => this.#admitted?.end())
+  }
+
+  acknowledge(acknowledged: Acknowledged): void {
+    const { records, bytes, isRepeated, delivered } = acknowledged
+    this.#freeBody()
     const { counters } = this.#context
     const isLast = this.#context.endsConnections()
     this.#end()
-    const status = this.#content === 'records' ? 202 : 200
+    const status = this.#content === 'records' && delivered === undefined ? 202 : 200
     if (isRepeated) counters.countResponse(status)
     else counters.accepted(records, bytes, status)
     if (!this.#response.destroyed) {
       if (isLast) this.#connection.closeAfterResponse({ bytesFollow: false })
-      this.#sendReceipt(status, stored, { close: isLast, more: isRepeated ? replayed : notReplayed })
+      this.#sendReceipt(status, acknowledged, isLast)
     }
     this.#endTrace()
   }
 
-  #sendReceipt(
-    status: number,
-    { seq, records, bytes }: Receipt,
-    end: { readonly close: boolean; readonly more: readonly string[] },
-  ): void {
+  #freeBody(): void {
+    this.#intake?.free()
+    this.#intake?.close()
+    this.#intake = undefined
+  }
+
+  #sendReceipt(status: number, { seq, records, bytes, isRepeated, level, delivered }: Acknowledged, close: boolean): void {
+    const more = this.#ack === undefined ? nothingMore : ['Inlet-Ack', level]
+    const end = { close, more: isRepeated ? [...replayed, ...more] : more }
     if (this.#content === 'logs') {
       sendExported(this.#response, otlpEncoding(this.#request.headers), this.#tooLarge, end)
       return
     }
-    const receipt = `"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${this.#context.nodeId}","segment_seq":${seq}`
+    const stored = `"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${this.#context.nodeId}","segment_seq":${seq}`
+    const commit = delivered === undefined ? '' : `,"commit_id":"${delivered.commitId}","keys":${JSON.stringify(delivered.keys)}`
+    const receipt = stored + commit
     sendJson(this.#response, status, this.#content === 'records' ? `{${receipt}}` : `{"success":true,${receipt}}`, end)
   }
 

@@ -14,6 +14,7 @@ const codes: Readonly<Record<Outcome, ErrorCode>> = {
   quota_exceeded: 'quota_exceeded',
   invalid_route: 'validation_error',
   invalid_idempotency_key: 'bad_request',
+  invalid_ack_level: 'validation_error',
   idempotency_key_reused: 'idempotency_key_reused',
   endpoint_paused: 'unavailable',
   unverifiable: 'unavailable',

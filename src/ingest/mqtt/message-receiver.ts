@@ -5,6 +5,7 @@
  * that are not durable yet (gate/admitted-session.ts), acknowledgements (session.ts).
  */
 import type { Buffer } from 'node:buffer'
+import { ackLevelName } from '#model/ack-level.ts'
 import { mqttLimits } from '#model/limits.ts'
 import { idempotencyProperty } from '#model/record-envelope.ts'
 import type { AdmittedSession } from '../gate/admitted-session.ts'
@@ -93,8 +94,9 @@ export class MessageReceiver {
     receivedAtMicros: number,
   ): boolean {
     const envelope = this.#envelopes.encode(topic, properties, this.#admitted.keptSender)
-    const key = properties?.userProperties.find(([name]) => name === idempotencyProperty)?.[1]
-    const isTaken = this.#admitted.append({ envelope, payload, key }, messageId, receivedAtMicros)
+    const property = (wanted: string) => properties?.userProperties.find(([name]) => name === wanted)?.[1]
+    const [key, ack] = properties === undefined ? [] : [property(idempotencyProperty), property(ackLevelName)]
+    const isTaken = this.#admitted.append({ envelope, payload, key, ack }, messageId, receivedAtMicros)
     if (isTaken) this.#backpressure.check(this.#admitted.room)
     else this.#onRefused(messageId > 0, receivedAtMicros)
     return isTaken

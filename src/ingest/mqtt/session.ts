@@ -8,6 +8,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
+import { type AckLevel, ackLevelName } from '#model/ack-level.ts'
 import type { Admitted } from '../gate/admitted.ts'
 import type { AdmittedSession, Batch, SessionClient } from '../gate/admitted-session.ts'
 import type { Rejection } from '../gate/rejection.ts'
@@ -17,7 +18,7 @@ import { type Flow, pauses } from './flow.ts'
 import { HeldBytes } from './held-bytes.ts'
 import { MessageReceiver } from './message-receiver.ts'
 import type { MqttCounters } from './metrics.ts'
-import { encodeRefusingPuback, PUBACK_BYTES, pingResponse, writePuback } from './packets/control-packet.ts'
+import { encodePubacks, encodePubackWith, encodeRefusingPuback, pingResponse } from './packets/control-packet.ts'
 import { type Reason, toMqttError } from './packets/reason.ts'
 import type { SessionTerms } from './session-terms.ts'
 
@@ -113,20 +114,23 @@ export class Session implements SessionClient {
   leave(): void {
     this.held.release()
     if (this.#receiver.publishWill(this.#clock.now() * 1000)) this.#counters.wills += 1
+    this.admitted.end()
   }
 
-  stored({ ids, records, payloadBytes }: Batch): void {
+  stored({ ids, records, payloadBytes, asked, level }: Batch): void {
     this.#counters.stored(this.terms.username, records, ids.length, payloadBytes)
-    if (this.connection.isOpen && ids.length > 0) {
-      const pubacks = Buffer.allocUnsafe(ids.length * PUBACK_BYTES)
-      for (let index = 0; index < ids.length; index += 1) writePuback(pubacks, index * PUBACK_BYTES, ids[index] ?? 0)
-      this.connection.write(pubacks)
-    }
+    if (this.connection.isOpen && ids.length > 0)
+      this.connection.write(asked === undefined ? encodePubacks(ids) : this.#encodeLevels(ids, level))
     this.#settled()
   }
 
+  /** Only MQTT 5 has properties, so the client understands them. */
+  #encodeLevels(messageIds: readonly number[], level: AckLevel): Buffer {
+    return Buffer.concat(messageIds.map((id) => encodePubackWith(this.terms.peer, id, { [ackLevelName]: level })))
+  }
+
   lost({ ids, records }: Batch, { outcome }: Rejection): void {
-    if (outcome === 'idempotency_key_reused' || outcome === 'invalid_idempotency_key') {
+    if (outcome === 'idempotency_key_reused' || outcome === 'invalid_idempotency_key' || outcome === 'invalid_ack_level') {
       this.#refuse(ids)
       return
     }
@@ -135,7 +139,7 @@ export class Session implements SessionClient {
     this.connection.end('server_busy', 'the messages could not be stored; connect and send them again')
   }
 
-  /** Sent again, such a message would be refused again. Only MQTT 5 has idempotency keys, so the client understands the reason. */
+  /** Sent again, such a message would be refused again. Only MQTT 5 has what is wrong with it, so the client understands the reason. */
   #refuse(messageIds: readonly number[]): void {
     if (this.connection.isOpen)
       for (const id of messageIds) this.connection.write(encodeRefusingPuback(id, IMPLEMENTATION_SPECIFIC_ERROR))

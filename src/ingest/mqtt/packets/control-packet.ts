@@ -210,13 +210,26 @@ function encode(peer: Peer, packet: Packet): Buffer | undefined {
 export const pingResponse: Buffer = generate({ cmd: 'pingresp' })
 
 /** Size of a PUBACK for success, in both versions: MQTT 5 leaves the reason code out (§3.4.2.1). */
-export const PUBACK_BYTES = 4
+const PUBACK_BYTES = 4
 
-export function writePuback(into: Buffer, at: number, messageId: number): void {
+/** Encodes a PUBACK for success for each of the messages. */
+export function encodePubacks(messageIds: readonly number[]): Buffer {
+  const pubacks = Buffer.allocUnsafe(messageIds.length * PUBACK_BYTES)
+  for (let index = 0; index < messageIds.length; index += 1) writePuback(pubacks, index * PUBACK_BYTES, messageIds[index] ?? 0)
+  return pubacks
+}
+
+function writePuback(into: Buffer, at: number, messageId: number): void {
   into[at] = 0x40
   into[at + 1] = 2
   into[at + 2] = messageId >> 8
   into[at + 3] = messageId & 0xff
+}
+
+/** Encodes a PUBACK of MQTT 5 for success, with the properties if the client accepts a packet that long. */
+export function encodePubackWith(peer: Peer, messageId: number, userProperties: Readonly<Record<string, string>>): Buffer {
+  const packet = { cmd: 'puback', messageId, reasonCode: 0, properties: { userProperties: { ...userProperties } } } as const
+  return (peer.wantsReasons ? encode(peer, packet) : undefined) ?? encodePubacks([messageId])
 }
 
 /** The PUBACK of MQTT 5 for a message that is not stored, and that the client must not send again. */

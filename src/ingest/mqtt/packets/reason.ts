@@ -50,6 +50,7 @@ const reasonOf: Readonly<Record<Outcome, Reason>> = {
   invalid_route: 'not_authorized',
   invalid_idempotency_key: 'quota_exceeded',
   idempotency_key_reused: 'quota_exceeded',
+  invalid_ack_level: 'quota_exceeded',
   endpoint_paused: 'server_unavailable',
   unverifiable: 'server_unavailable',
   fenced: 'server_unavailable',

@@ -1,0 +1,153 @@
+/** The acknowledgement that a sender asks for: `Inlet-Ack` over HTTP, and the user property of MQTT 5. */
+import { afterEach, describe, expect, test } from 'vitest'
+import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
+import { MqttClient, type Version } from '../support/mqtt-client.ts'
+import { mqttEndpoint } from '../support/mqtt-node.ts'
+import { aCommit } from '../support/test-node.ts'
+import { until } from '../support/until.ts'
+
+function send(node: IngestNode, headers: Readonly<Record<string, string>>, body = '{"n":1}\n'): Promise<Response> {
+  return fetch(`${node.url}/v1/ingest`, {
+    method: 'POST',
+    headers: { 'x-api-key': secretOf('a'), 'content-type': 'application/x-ndjson', ...headers },
+    body,
+  })
+}
+
+/** The node has stored one record then. */
+async function idOf(node: IngestNode): Promise<string> {
+  const receipt = (await (await send(node, {}, '{"n":0}\n')).json()) as { readonly node_id: string }
+  return receipt.node_id
+}
+
+describe('over HTTP', () => {
+  const endpoint = anEndpoint()
+  const start = () => IngestNode.start({ snapshot: aSnapshot({ endpoints: [endpoint] }) })
+
+  test('committed: 200 with the keys once control has the commit of the segment', async () => {
+    await using node = await start()
+    const nodeId = await idOf(node)
+    const response = send(node, { 'inlet-ack': 'committed' })
+    await until('a question', () => node.control.deliveredLookups > 0)
+    const commit = aCommit(nodeId, endpoint.id, 0)
+    node.control.commits.push(commit)
+    const { status, headers } = await response
+    expect([status, headers.get('inlet-ack')]).toEqual([200, 'committed'])
+    expect(await (await response).json()).toEqual({
+      ...{ accepted_records: 1, accepted_bytes: 8, node_id: nodeId, segment_seq: 0 },
+      ...{ commit_id: commit.id, keys: [commit.artifacts['parquet']?.key] },
+    })
+  })
+
+  test('committed: a repetition under a key waits for the commit of the first one', async () => {
+    await using node = await start()
+    const nodeId = await idOf(node)
+    const key = { 'idempotency-key': 'a' }
+    expect((await send(node, key)).status).toBe(202)
+    expect((await send(node, {}, '{"n":2}\n')).status).toBe(202)
+    node.control.commits.push(aCommit(nodeId, endpoint.id, 0))
+    const again = await send(node, { ...key, 'inlet-ack': 'committed' })
+    expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([200, 'true'])
+    expect(await again.json()).toMatchObject({ accepted_records: 1, segment_seq: 0, commit_id: expect.any(String) })
+  })
+
+  test('committed: 202 with the receipt if that takes longer than the sender waits', async () => {
+    await using node = await start()
+    const nodeId = await idOf(node)
+    const response = await send(node, { 'inlet-ack': 'committed', prefer: 'wait=1' })
+    expect([response.status, response.headers.get('inlet-ack')]).toEqual([202, 'disk'])
+    expect(await response.json()).toEqual({
+      ...{ accepted_records: 1, accepted_bytes: 8, node_id: nodeId, segment_seq: 0 },
+    })
+    expect(node.control.deliveredLookups).toBeLessThan(3)
+  })
+
+  test('committed: 202 at once from a node that stops', async () => {
+    await using node = await start()
+    const response = send(node, { 'inlet-ack': 'committed', prefer: 'wait=300' })
+    await until('a question', () => node.control.deliveredLookups > 0)
+    await node.stop()
+    expect((await response).status).toBe(202)
+  })
+
+  test('committed: a sender that waits holds back no other one', async () => {
+    await using node = await start()
+    let isAnswered = false
+    const first = send(node, { 'inlet-ack': 'committed', prefer: 'wait=2' }).then(() => {
+      isAnswered = true
+    })
+    await until('a question', () => node.control.deliveredLookups > 0)
+    expect([(await send(node, {})).status, isAnswered]).toEqual([202, false])
+    await first
+  })
+
+  test.each([
+    ['disk', 202, 'disk'],
+    ['copied', 422, null],
+    ['twice', 422, null],
+  ])('%s of an endpoint with one copy: %i', async (level, status, answered) => {
+    await using node = await start()
+    const response = await send(node, { 'inlet-ack': level })
+    expect([response.status, response.headers.get('inlet-ack')]).toEqual([status, answered])
+    if (status === 422) expect(await response.json()).toMatchObject({ errors: [{ path: 'inlet-ack' }] })
+    expect(await node.frames(endpoint.id)).toHaveLength(status === 422 ? 0 : 1)
+  })
+
+  test('no level: the response has no header', async () => {
+    await using node = await start()
+    expect((await send(node, {})).headers.get('inlet-ack')).toBe(null)
+  })
+})
+
+describe('over MQTT', () => {
+  const endpoint = mqttEndpoint()
+  const start = () =>
+    IngestNode.start({
+      snapshot: aSnapshot({ endpoints: [endpoint] }),
+      environment: { INLET_MQTT_LISTEN: '127.0.0.1:0' },
+    })
+  const clients: MqttClient[] = []
+  afterEach(() => {
+    for (const client of clients.splice(0)) client.destroy()
+  })
+  const connect = async (node: IngestNode, version: Version = 5) => {
+    const { client, connack } = await MqttClient.connect({ port: node.mqttPort ?? 0, version })
+    expect(connack.returnCode ?? connack.reasonCode).toBe(0)
+    clients.push(client)
+    return client
+  }
+  const asking = (level: string) => ({ properties: { userProperties: { 'inlet-ack': level } } })
+
+  test('committed: the PUBACK comes with the commit, and holds back those after it', async () => {
+    await using node = await start()
+    const nodeId = await idOf(node)
+    const client = await connect(node)
+    client.publish('1', asking('committed'))
+    client.publish('2', { messageId: 2 })
+    await until('a question', () => node.control.deliveredLookups > 0)
+    node.control.commits.push(aCommit(nodeId, endpoint.id, 0))
+    const level = { properties: { userProperties: { 'inlet-ack': 'committed' } } }
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 1, reasonCode: 0, ...level })
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 2 })
+    expect(await node.frames(endpoint.id)).toHaveLength(3)
+  })
+
+  test('committed: a node that stops says that it is on the disk', async () => {
+    await using node = await start()
+    const client = await connect(node)
+    client.publish('1', asking('committed'))
+    await until('a question', () => node.control.deliveredLookups > 0)
+    await node.stop()
+    expect(await client.next()).toMatchObject({ cmd: 'puback', properties: { userProperties: { 'inlet-ack': 'disk' } } })
+  })
+
+  test.each(['copied', 'twice'])('%s, which there is not: the message is refused, and the connection goes on', async (level) => {
+    await using node = await start()
+    const client = await connect(node)
+    client.publish('1', asking(level))
+    client.publish('2', { messageId: 2 })
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 1, reasonCode: 0x83 })
+    expect(await client.next()).toMatchObject({ cmd: 'puback', messageId: 2 })
+    expect(await node.frames(endpoint.id)).toHaveLength(1)
+  })
+})
