@@ -165,9 +165,11 @@ export function composeBase(config: ControlConfig, ports: ControlPorts, newestHe
   const { store, clock, logger, baseUrl, hosts, secrets, storeTraits, registry } = ports
   const { keyring } = secrets
   const outages = new ControlOutages(clock, newestHeartbeatMs)
+  const databaseWatch = createDatabaseWatch(store, { clock, logger, registry })
   const readEpoch = async () => {
     const epoch = await currentEpoch(store.db)
-    outages.noteContact()
+    // A database that only reads records no heartbeat.
+    if (databaseWatch?.waitsForStandby !== true) outages.noteContact()
     return epoch
   }
   const feed = new EpochFeed({ readEpoch, clock, logger })
@@ -177,9 +179,8 @@ export function composeBase(config: ControlConfig, ports: ControlPorts, newestHe
   const dnsKeeper: DnsKeeper = config.dnsProvider === null ? 'nobody' : ports.dnsProvider === undefined ? 'operator' : 'inlet'
   const publicKeys = config.publicKeys === 'true'
   return {
-    ...{ outages, feed, applyChange, keyUse, dnsKeeper, publicKeys },
+    ...{ outages, databaseWatch, feed, applyChange, keyUse, dnsKeeper, publicKeys },
     leadership: createLeadership(store, { clock, logger }),
-    databaseWatch: createDatabaseWatch(store, { clock, logger, registry }),
     tokens: new Tokens({ store, keyring, applyChange, feed, keyUse, clock, logger, issuer: baseUrl }),
     auditTrail: new AuditTrail({ store, keptMs: config.auditKeptDays * dayMs, clock, logger }),
     accounts: accountService({ store, applyChange, clock, logger, hasAllowedBuckets: hasAllowedBuckets(storeTraits) }),

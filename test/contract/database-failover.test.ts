@@ -355,3 +355,55 @@ test.skipIf(postgresUrl === undefined)(
     }
   },
 )
+
+test.skipIf(postgresUrl === undefined)(
+  'while a synchronous standby is away control says that nothing is confirmed, and commands end instead of waiting for it',
+  { timeout: 60_000 },
+  async () => {
+    const primary = await startPostgres({ durable: true })
+    let standby: Postgres | undefined
+    try {
+      standby = await startPostgres({ standbyOf: primary.url })
+      const host = new URL(primary.url).host
+      const url = `postgres://inlet@${host},${new URL(standby.url).host}/postgres`
+      await using control = await newControl({ database: kept(url) })
+      const [account, region] = [await control.newAccount(), newRegion()]
+      const { body: endpoint } = await account.post('/v1/endpoints', { region })
+      const node = await TestNode.register(control, region)
+      const waits = () => metric(control, /^inlet_database_waits_for_standby\{[^}]*\} (\d)$/m)
+      expect(await waits()).toBe(0)
+      await rowsIn(primary, `alter system set synchronous_standby_names = 'ANY 1 (*)'`)
+      await rowsIn(primary, 'select pg_reload_conf()')
+      await until('replication', async () => (await rowsIn(primary, 'select 1 from pg_stat_replication')).length === 1)
+      await node.heartbeat()
+      const heardAt = performance.now()
+      await standby.kill()
+
+      const environment = { INLET_DATABASE_URL: url, INLET_SECRET_KEY: secretKey, INLET_DATA_DIR: control.directory }
+      const message = `${host} confirms no change: 0 of 1 synchronous standbys are connected`
+      await until('the metric', async () => (await waits()) === 1, 20_000)
+      const shown = JSON.parse((await runCli(['database', 'show', '--json'], { environment })).out)
+      expect(shown.problems).toMatchObject([{ kind: 'no_standby', message }])
+      expect(JSON.parse((await runCli(['doctor', '--json'], { environment })).out)).toContainEqual(
+        expect.objectContaining({ check: 'database servers', status: 'fail' }),
+      )
+      for (const change of [
+        ['keys', 'create', '--account', account.account_id, '--name', 'new', '--scope', 'admin'],
+        ['database', 'accept'],
+        ['database', 'accept', '--server', host],
+      ])
+        expect(await runCli(change, { environment })).toMatchObject({ code: 1, out: '', err: expect.stringContaining(message) })
+
+      await until('a silence that no node may have', async () => performance.now() - heardAt > 10_000, 20_000)
+      const asked = account.get(`/v1/endpoints/${endpoint.id}`)
+      await rowsIn(primary, `alter system set synchronous_standby_names = ''`)
+      await rowsIn(primary, 'select pg_reload_conf()')
+      expect((await asked).body.status_reasons.join()).not.toContain('heartbeat')
+      await until('the end', async () => (await waits()) === 0, 20_000)
+      expect(await runCli(['database', 'accept', '--server', host], { environment })).toMatchObject({ code: 0 })
+    } finally {
+      await standby?.stop()
+      await primary.stop()
+    }
+  },
+)

@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 
 const used: SurveyedServer = {
   ...{ host: 'db-1:5432', state: 'writable', isUsed: true, standing: { system: 'one', timeline: 1, generation: 0 } },
-  synchronous: { standby_names: '', commit: 'on' },
+  synchronous: { standby_names: '', commit: 'on', standbys: 1 },
 }
 const standby: SurveyedServer = { host: 'db-2:5432', state: 'standby', isUsed: false }
 const away = [used, standby].map(({ host, isUsed }): SurveyedServer => ({ host, isUsed, state: 'unreachable' }))
@@ -32,7 +32,7 @@ test('a problem does not end while no server can be reached', async () => {
   await next(away)
   expect(watch.notes).toHaveLength(1)
   expect(lines.filter((line) => line.includes('problem of the database ended'))).toEqual([])
-  await next([{ ...used, synchronous: { standby_names: 'ANY 1 (*)', commit: 'on' } }, standby])
+  await next([{ ...used, synchronous: { standby_names: 'ANY 1 (*)', commit: 'on', standbys: 1 } }, standby])
   await until('the end', async () => watch.notes.length === 0)
   expect(lines.filter((line) => line.includes('problem of the database ended'))).toHaveLength(1)
   await watch.stop()

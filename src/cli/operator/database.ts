@@ -14,7 +14,7 @@ import type { Store } from '#store/store.ts'
 import type { CliContext } from '../terminal/context.ts'
 import { type JsonFlags, printResult } from '../terminal/print-json.ts'
 import { audited } from './audited.ts'
-import { knownTimelines, listAll, openCommandStore } from './store.ts'
+import { knownTimelines, listAll, openCommandStore, requireStandby } from './store.ts'
 
 export async function showDatabase(this: CliContext, flags: JsonFlags): Promise<void> {
   await using store = await openCommandStore(this, { mayBeOlder: true })
@@ -115,11 +115,17 @@ export async function acceptDatabase(this: CliContext, { server, ...flags }: Acc
   )
 }
 
-/** Returns host and port of the server that is used; undefined on SQLite. Throws a UserError if another one takes writes, too. */
+/**
+ * Returns host and port of the server that is used; undefined on SQLite. Throws a UserError if another one takes writes, too, and if it confirms
+ * none.
+ */
 async function requireOneServer({ servers }: Store): Promise<string | undefined> {
   const found = (await servers?.survey()) ?? []
   const writable = found.filter(({ state }) => state === 'writable' || state === 'older')
-  if (writable.length < 2) return found.find(({ isUsed }) => isUsed)?.host
+  if (writable.length < 2) {
+    requireStandby(found)
+    return found.find(({ isUsed }) => isUsed)?.host
+  }
   throw new UserError(
     `${writable.length} servers of the database take writes: ${listServers(writable)}. Nothing was accepted, because control and nodes then leave the others, with what only those have. Name the right one: inlet database accept --server HOST:PORT`,
   )

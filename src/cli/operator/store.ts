@@ -8,7 +8,7 @@ import { pageLimits } from '#model/limits.ts'
 import type { Page, PageQuery } from '#model/page.ts'
 import { findFirstAccount } from '#store/accounts/accounts.ts'
 import { type ChangeTx, inNewEpoch } from '#store/cluster/epoch.ts'
-import { listServers } from '#store/cluster/server-problems.ts'
+import { describeMissingStandby, listServers } from '#store/cluster/server-problems.ts'
 import { readOnly, timelineFile } from '#store/cluster/timeline-file.ts'
 import type { SurveyedServer } from '#store/engines/postgres.ts'
 import type { TimelineMemory } from '#store/engines/timelines.ts'
@@ -56,21 +56,37 @@ function urlOfServer(databaseUrl: string, server: string): string {
   throw new UsageError(`--server: ${server} is not in INLET_DATABASE_URL, which names ${named}`)
 }
 
-/** Opens the database for a command that changes it. Throws a UserError while nobody can know which server control uses. */
+/**
+ * Opens the database for a command that changes it. Throws a UserError while nobody can know which server control uses, and while the server
+ * would let the command wait for a standby.
+ */
 export async function openToChange(context: CliContext): Promise<CommandStore> {
   const store = await openCommandStore(context)
-  const rivals = await findRivals(store)
-  if (rivals.length === 0) return store
-  await store.close()
-  throw new UserError(
-    `${describeRivals(rivals)}: control may use another one than this command would, so nothing was changed. Stop the wrong one, or say which is right: inlet database accept --server HOST:PORT`,
-  )
+  try {
+    const found = (await store.servers?.survey()) ?? []
+    const rivals = selectRivals(found)
+    if (rivals.length > 0)
+      throw new UserError(
+        `${describeRivals(rivals)}: control may use another one than this command would, so nothing was changed. Stop the wrong one, or say which is right: inlet database accept --server HOST:PORT`,
+      )
+    requireStandby(found)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return store
+}
+
+/** Throws a UserError if a change would wait for a standby that is away. */
+export function requireStandby(servers: readonly SurveyedServer[]): void {
+  const problem = describeMissingStandby(servers)
+  if (problem !== undefined) throw new UserError(`${problem.message}. Nothing was changed: ${problem.remedy}`)
 }
 
 /** Opens the database for a command that only reads it. Warns while nobody can know which server control uses. */
 export async function openToRead(context: CliContext): Promise<CommandStore> {
   const store = await openCommandStore(context)
-  const rivals = await findRivals(store)
+  const rivals = selectRivals((await store.servers?.survey()) ?? [])
   if (rivals.length > 0) {
     const used = rivals.find(({ isUsed }) => isUsed)?.host ?? 'one of them'
     context.process.stderr.write(
@@ -81,9 +97,8 @@ export async function openToRead(context: CliContext): Promise<CommandStore> {
 }
 
 /** Returns the servers that take writes, if there are several of which none is older than another. */
-async function findRivals({ servers }: Store): Promise<readonly SurveyedServer[]> {
-  if (servers === undefined || servers.count < 2) return []
-  const writable = (await servers.survey()).filter(({ state }) => state === 'writable')
+function selectRivals(servers: readonly SurveyedServer[]): readonly SurveyedServer[] {
+  const writable = servers.filter(({ state }) => state === 'writable')
   return writable.length < 2 ? [] : writable
 }
 

@@ -39,6 +39,11 @@ export class DatabaseWatch implements Service {
     return this.#servers
   }
 
+  /** Whether the database confirms no change, so that nothing can be recorded. */
+  get waitsForStandby(): boolean {
+    return this.#problems.some(({ kind }) => kind === 'no_standby')
+  }
+
   /** Sentences for `/readyz`, which anybody may read: they name no host. */
   get notes(): readonly string[] {
     return this.#problems.map(({ note }) => note)
@@ -80,7 +85,7 @@ export function createDatabaseWatch(
 
 const states = ['writable', 'older', 'standby', 'unreachable'] as const
 
-function registerServerMetrics(registry: Registry, watch: Pick<DatabaseWatch, 'servers'> | undefined): void {
+function registerServerMetrics(registry: Registry, watch: Pick<DatabaseWatch, 'servers' | 'waitsForStandby'> | undefined): void {
   new Gauge({
     name: 'inlet_database_servers',
     help: 'servers in INLET_DATABASE_URL by state, if it names several; if more than one is writable or older, two of them take writes',
@@ -90,6 +95,14 @@ function registerServerMetrics(registry: Registry, watch: Pick<DatabaseWatch, 's
       if (watch === undefined) return
       const found = Map.groupBy(watch.servers, ({ state }) => state)
       for (const state of states) this.set({ state }, found.get(state)?.length ?? 0)
+    },
+  })
+  new Gauge({
+    name: 'inlet_database_waits_for_standby',
+    help: '1 while the database confirms no change, because a synchronous standby is away; 0 if INLET_DATABASE_URL names one server',
+    registers: [registry],
+    collect() {
+      this.set(watch?.waitsForStandby === true ? 1 : 0)
     },
   })
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { SurveyedServer } from '../engines/postgres.ts'
 import { listProblems } from './server-problems.ts'
 
-const synchronous = { standby_names: 'ANY 1 (*)', commit: 'on' }
+const synchronous = { standby_names: 'ANY 1 (*)', commit: 'on', standbys: 1 }
 const server = (host: string, more: Partial<SurveyedServer>): SurveyedServer => ({
   ...{ host, state: 'writable', isUsed: false, synchronous },
   ...(more.state === 'standby' || more.state === 'unreachable'
@@ -14,9 +14,32 @@ const used = server('db-2:5432', { isUsed: true })
 const standby = server('db-1:5432', { state: 'standby' })
 const older = server('db-1:5432', { state: 'older', standing: { system: 'one', timeline: 1, generation: 0 } })
 
-test('a primary with a synchronous standby is well, also while the standby is away', () => {
+test('a primary with a synchronous standby is well', () => {
   expect(listProblems([used, standby])).toEqual([])
-  expect(listProblems([used, server('db-1:5432', { state: 'unreachable' })])).toEqual([])
+  expect(listProblems([used, server('db-3:5432', { state: 'unreachable' })])).toEqual([])
+})
+
+test.each([
+  ['ANY 1 (*)', 0, 1],
+  ['db1', 0, 1],
+  ['"db 2 (b)", db1', 0, 1],
+  ['ANY 2 (*)', 1, 2],
+  ['first 2 (a, b, c)', 1, 2],
+  ['2 (a, b)', 0, 2],
+])('synchronous_standby_names = %s, and %i connected: nothing is confirmed', (standby_names, standbys, needed) => {
+  const waiting = (connected: number | undefined) =>
+    listProblems([{ ...used, synchronous: { ...synchronous, standby_names, standbys: connected } }])
+  const [problem, ...others] = waiting(standbys)
+  expect(others).toEqual([])
+  expect(problem).toMatchObject({
+    ...{ kind: 'no_standby', level: 'error' },
+    message: `db-2:5432 confirms no change: ${standbys} of ${needed} synchronous standbys are connected`,
+    remedy: expect.stringContaining(`ALTER SYSTEM SET synchronous_standby_names = ''`),
+  })
+  expect(problem?.note).not.toContain('db-')
+  expect(waiting(needed)).toEqual([])
+  // A server that forbids to ask.
+  expect(waiting(undefined)).toEqual([])
 })
 
 test('an older one that takes writes: which, and what to do; the note for everybody names no host', () => {
@@ -53,7 +76,7 @@ test.each([
   [{ standby_names: 'db1', commit: 'off' }, 'synchronous_commit is off'],
   [{ standby_names: 'db1', commit: 'local' }, 'synchronous_commit is local'],
 ])('settings %o: a failover may lose changes', (settings, reason) => {
-  const primary = { ...used, synchronous: settings }
+  const primary = { ...used, synchronous: { ...settings, standbys: 0 } }
   expect(listProblems([primary, standby])).toMatchObject([
     { kind: 'asynchronous', level: 'warn', note: expect.stringContaining(reason) },
   ])

@@ -1,8 +1,9 @@
 /** Finds problems with the servers of a database, and says what an operator should do. */
 import type { SurveyedServer } from '../engines/postgres.ts'
+import type { Synchronous } from '../engines/server-survey.ts'
 
 export type DatabaseProblem = {
-  readonly kind: 'two_writable' | 'asynchronous' | 'no_timeline'
+  readonly kind: 'two_writable' | 'no_standby' | 'asynchronous' | 'no_timeline'
   readonly level: 'error' | 'warn' | 'info'
   /** Event of the log. */
   readonly event: string
@@ -14,7 +15,13 @@ export type DatabaseProblem = {
 }
 
 export function listProblems(servers: readonly SurveyedServer[]): readonly DatabaseProblem[] {
-  return [describeTwo(servers), describeAsynchronous(servers), describeUnknownTimelines(servers)].flatMap((each) => each ?? [])
+  const found = [
+    describeTwo(servers),
+    describeMissingStandby(servers),
+    describeAsynchronous(servers),
+    describeUnknownTimelines(servers),
+  ]
+  return found.flatMap((each) => each ?? [])
 }
 
 function describeTwo(servers: readonly SurveyedServer[]): DatabaseProblem | undefined {
@@ -47,18 +54,39 @@ function isAcceptedSince(older: readonly SurveyedServer[], { standing: newest }:
   return older.every(({ standing }) => standing !== undefined && newest !== undefined && standing.generation < newest.generation)
 }
 
+const findUsed = (servers: readonly SurveyedServer[]) => servers.find(({ isUsed, state }) => isUsed && state === 'writable')
+
+/** A server without its synchronous standbys reads, but lets each change wait until they are there. */
+export function describeMissingStandby(servers: readonly SurveyedServer[]): DatabaseProblem | undefined {
+  const used = findUsed(servers)
+  const { synchronous } = used ?? {}
+  if (used === undefined || synchronous?.standbys === undefined || whyAsynchronous(synchronous) !== undefined) return undefined
+  const needed = countNeeded(synchronous.standby_names)
+  if (synchronous.standbys >= needed) return undefined
+  return {
+    kind: 'no_standby',
+    level: 'error',
+    event: 'the database confirms no change',
+    message: `${used.host} confirms no change: ${synchronous.standbys} of ${needed} synchronous standbys are connected`,
+    remedy: `start the standby, or let ${used.host} go on alone: ALTER SYSTEM SET synchronous_standby_names = ''; SELECT pg_reload_conf();`,
+    note: 'the database confirms no change until its synchronous standby is back: inlet database show says what to do',
+  }
+}
+
+/** Returns 2 for `ANY 2 (*)` and `FIRST 2 (a, b, c)`, and 1 for a list alone. */
+function countNeeded(standbyNames: string): number {
+  return Number(/^\s*(?:first\s+|any\s+)?(\d+)\s*\(/i.exec(standbyNames)?.[1] ?? 1)
+}
+
+function whyAsynchronous({ standby_names, commit }: Synchronous): string | undefined {
+  if (standby_names === '') return 'synchronous_standby_names is empty'
+  return ['off', 'local'].includes(commit) ? `synchronous_commit is ${commit}` : undefined
+}
+
 /** A server that confirms a change before another one has it may lose it in a failover. */
 function describeAsynchronous(servers: readonly SurveyedServer[]): DatabaseProblem | undefined {
-  const used = servers.find(({ isUsed, state }) => isUsed && state === 'writable')
-  const { synchronous } = used ?? {}
-  const reason =
-    synchronous === undefined || servers.length < 2
-      ? undefined
-      : synchronous.standby_names === ''
-        ? 'synchronous_standby_names is empty'
-        : ['off', 'local'].includes(synchronous.commit)
-          ? `synchronous_commit is ${synchronous.commit}`
-          : undefined
+  const used = findUsed(servers)
+  const reason = used?.synchronous === undefined || servers.length < 2 ? undefined : whyAsynchronous(used.synchronous)
   if (used === undefined || reason === undefined) return undefined
   return {
     kind: 'asynchronous',

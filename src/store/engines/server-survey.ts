@@ -4,7 +4,7 @@ import pg from 'pg'
 import { serverOf } from '#lib/postgres-urls.ts'
 import { engineLimits } from './limits.ts'
 import { connectionOptions, noWritesError } from './primary.ts'
-import { type KnownTimelines, OlderServerError, readStanding, type Standing } from './timelines.ts'
+import { askIfAllowed, type KnownTimelines, OlderServerError, readStanding, type Standing } from './timelines.ts'
 
 /** Result of asking one server. An `older` one takes writes, but a newer one was seen. */
 export type ServerState = {
@@ -18,13 +18,16 @@ export type ServerState = {
   readonly synchronous?: Synchronous
 }
 
-/** Settings of Postgres, as this user has them. */
-export type Synchronous = { readonly standby_names: string; readonly commit: string }
+/** Settings of Postgres, as this user has them, and how many standbys are connected; undefined if the server does not tell. */
+export type Synchronous = { readonly standby_names: string; readonly commit: string; readonly standbys: number | undefined }
 
 const settings = {
   text: `select current_setting('transaction_read_only') as read_only, current_setting('synchronous_standby_names') as standby_names, current_setting('synchronous_commit') as commit`,
   query_timeout: engineLimits.probeMs,
 }
+
+/** Each user may count them, although not see which they are. */
+const countStandbys = 'select count(*)::integer as standbys from pg_stat_replication'
 
 /** Asks one server, within a few seconds. Never throws. Host and port are what is left of the URL. */
 export async function inspectServer(url: string, known: KnownTimelines): Promise<ServerState> {
@@ -33,12 +36,14 @@ export async function inspectServer(url: string, known: KnownTimelines): Promise
   client.on('error', () => undefined)
   try {
     await client.connect()
-    const { rows } = await client.query<Synchronous & { read_only: string }>(settings)
+    const { rows } = await client.query<Omit<Synchronous, 'standbys'> & { read_only: string }>(settings)
     const [row] = rows
     if (row?.read_only !== 'off') return { host, state: 'standby', error: noWritesError() }
     const { standby_names, commit } = row
     const standing = await readStanding(client)
-    const found = { host, synchronous: { standby_names, commit }, ...(standing && { standing }) }
+    const connected = await askIfAllowed<{ standbys: number }>(client, countStandbys)
+    const synchronous = { standby_names, commit, standbys: connected?.standbys }
+    const found = { host, synchronous, ...(standing && { standing }) }
     try {
       if (standing !== undefined) await known.observe(standing)
       return { ...found, state: 'writable' }

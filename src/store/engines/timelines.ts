@@ -98,28 +98,25 @@ export function compare(a: Standing, b: Standing): number {
   return a.generation - b.generation || a.timeline - b.timeline
 }
 
-/** The types of `pg` do not know that a query can have a timeout. */
-const question = (text: string) => ({ text, query_timeout: engineLimits.probeMs })
-
 /** Not `pg_control_checkpoint`, which tells the timeline of a promoted server only after its next checkpoint. */
 const timelineOf = `select (select system_identifier::text from pg_control_system()) as system, pg_walfile_name(pg_current_wal_lsn()) as file`
 
 /** Returns undefined if the server does not tell: a managed one may forbid these functions, or not have them. */
 export async function readStanding(client: pg.ClientBase): Promise<Standing | undefined> {
-  const found = await undefinedIfForbidden(client.query<{ system: string; file: string }>(question(timelineOf)))
-  const row = found?.rows[0]
+  const row = await askIfAllowed<{ system: string; file: string }>(client, timelineOf)
   if (row === undefined) return undefined
   // Before the first migration there is no such table.
-  const accepted = await undefinedIfForbidden(
-    client.query<{ generation: string }>(question('select generation::text from epoch')),
-  )
-  const generation = Number(accepted?.rows[0]?.generation ?? 0)
+  const accepted = await askIfAllowed<{ generation: string }>(client, 'select generation::text from epoch')
+  const generation = Number(accepted?.generation ?? 0)
   return { system: row.system, timeline: Number.parseInt(row.file.slice(0, 8), 16), generation }
 }
 
-async function undefinedIfForbidden<T>(result: Promise<T>): Promise<T | undefined> {
+/** Returns the first row; undefined if the server forbids the question, or does not know what it is about. */
+export async function askIfAllowed<T extends pg.QueryResultRow>(client: pg.ClientBase, text: string): Promise<T | undefined> {
+  // The types of `pg` do not know that a query can have a timeout.
+  const question = { text, query_timeout: engineLimits.probeMs }
   try {
-    return await result
+    return (await client.query<T>(question)).rows[0]
   } catch (error) {
     if (error instanceof pg.DatabaseError && databaseErrorKind(error) !== 'unavailable') return undefined
     throw error
