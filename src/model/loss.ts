@@ -7,8 +7,11 @@ import { Timestamp } from './timestamp.ts'
 export const LossState = z.enum(['open', 'recovered', 'confirmed'])
 export type LossState = z.infer<typeof LossState>
 
-/** Why records are lost: their node was removed, its id released, its log adopted, or they are only on the disk of a machine that lost its place. */
-export const LossCause = z.enum(['node_removed', 'node_released', 'node_adopted', 'left_on_disk'])
+/**
+ * Why records are lost: their node was removed, its id released, its log adopted, its copies taken over, or they are only on the disk of a machine
+ * that lost its place.
+ */
+export const LossCause = z.enum(['node_removed', 'node_released', 'node_adopted', 'node_taken_over', 'left_on_disk'])
 export type LossCause = z.infer<typeof LossCause>
 
 /** Records of one endpoint that were acknowledged, and not delivered when their node lost its place. */
@@ -22,11 +25,11 @@ export const Loss = z.object({
   region: z.string(),
   state: LossState.meta({
     description:
-      '`open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account, or the operator for it, accepted it',
+      '`open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known of those in quarantine, or if `first_segment_seq` is null; `confirmed`: somebody of the account, or the operator for it, accepted it',
   }),
   cause: LossCause.meta({
     description:
-      '`node_removed`, `node_released`, `node_adopted`: what the node had last reported then, also if another machine adopted its log, until that has delivered it; `left_on_disk`: another machine has its place, and the records are only on the disk of the one before, which said so',
+      '`node_removed`, `node_released`, `node_adopted`: what the node had last reported then, also if another machine adopted its log, until that has delivered it; `node_taken_over`: the same, of a node that is lost, whose copies another node delivers: what had one copy is on its disk alone; `left_on_disk`: another machine has its place, and the records are only on the disk of the one before, which said so',
   }),
   first_segment_seq: z.int().min(0).nullable().meta({
     description:
@@ -52,7 +55,7 @@ export const Loss = z.object({
   }),
   is_node_back: z.boolean().meta({
     description:
-      'whether the machine joined again, or its disk was adopted: it delivers what it still has. Another machine under its id does not',
+      'whether the machine joined again, or its disk was adopted, or another node is at its copies: it delivers what it still has. Another machine under its id does not',
   }),
   searched_at: Timestamp.nullable().meta({
     description:

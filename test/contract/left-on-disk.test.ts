@@ -142,6 +142,16 @@ test('an adoption is a loss of what was reported, until the copy has delivered i
   expect(await others.losses()).toMatchObject([{ state: 'open', records: 23, recovered: { segments: 0, records: 10 } }])
 })
 
+test('a machine that is removed before it has reported what it adopted loses that once', async () => {
+  const { endpoint, node, losses, adopt, remove } = await inhabited()
+  await node.snapshot()
+  const lag = aLag(endpoint.id, { undelivered_segments: 3, records: 30, first_seq: 1, last_seq: 3 })
+  await node.heartbeat({}, { lag: [lag] })
+  await adopt()
+  await remove()
+  expect(await losses()).toMatchObject([{ cause: 'node_removed', segments: 3, records: 30 }])
+})
+
 test('a machine with the log of another one uses no seq that the other may have used, also of endpoints that were never reported', async () => {
   const { endpoint, node, commit, adopt } = await inhabited()
   const committed = async () => (await node.call('GET', `committed-seqs?node_id=${node.id}`)).body.seqs[endpoint.id]

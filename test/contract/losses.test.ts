@@ -549,6 +549,22 @@ test('a node that joins again with another secret has one loss, and is back', as
   expect(await losses()).toMatchObject([{ id, segments: 2, records: 20 }])
 })
 
+test('a node whose credential is revoked while it is back has one loss, too', async () => {
+  const { node, losses, hold } = await inhabited()
+  await hold(1, 2, { records: 20 })
+  await remove(node.id)
+  await node.join()
+  const [{ id }] = await losses()
+  expect(await operator().delete(`/v1/nodes/${node.id}/credential`)).toMatchObject({ status: 204 })
+  const previous_secret = node.secret
+  node.secret = newNodeSecret()
+  expect((await node.join({ previous_secret })).body).toMatchObject({ joined: true })
+  await hold(1, 2, { records: 20 })
+  expect(await losses()).toMatchObject([{ id, is_node_back: true }])
+  await remove(node.id)
+  expect(await losses()).toMatchObject([{ id, segments: 2, records: 20 }])
+})
+
 test('an id that is released for another disk records the loss, and its seqs are not used again', async () => {
   const { endpoint, node, losses, receipt, hold } = await inhabited()
   await hold(2, 3)

@@ -3,7 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { newNodeSecret, printNodeCredential } from '#auth/node-credential.ts'
 import { newId } from '#model/id.ts'
 import { clientOf, newControl, newRegion, operatorToken, useControl } from '../support/control.ts'
-import { TestNode } from '../support/test-node.ts'
+import { aLag } from '../support/lags.ts'
+import { readMarkers } from '../support/read-markers.ts'
+import { anEndpointWithNode } from '../support/set-up.ts'
+import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 
@@ -61,6 +64,94 @@ test('a node that runs is not given away, nor one of another region, an unknown 
   expect(await takeOver(taking, newId())).toMatchObject(none)
   expect(await takeOver(taking, taking.id)).toMatchObject(none)
   expect(await standing(lost.secret)).toBe('accepted')
+})
+
+describe('what the lost node had', () => {
+  const operator = () => clientOf(control().call, operatorToken)
+  const nothing = { undelivered_segments: 0, records: 0, held: [], first_seq: null, last_seq: null }
+
+  /** A node with an endpoint, and others of its region that take it over. */
+  async function inhabited() {
+    const account = await control().newAccount()
+    const { endpoint, node, region } = await anEndpointWithNode(control(), account, { name: 'checkout' })
+    await node.snapshot()
+    const losses = async () => (await account.get('/v1/losses')).body.items
+    const takeOver = async () => {
+      const by = await TestNode.register(control(), region)
+      control().clock.advance(16_000)
+      const secret = newNodeSecret()
+      expect(await by.call('POST', 'take-over', { lost_node_id: node.id, secret })).toMatchObject({ status: 204 })
+      node.secret = secret
+      await readMarkers(control().store)
+      control().clock.advance(1_000)
+      return by
+    }
+    /** Reports sealed segments of ten records. */
+    const hold = async (first_seq: number, last_seq: number, more: object = {}) => {
+      const seqs = Array.from({ length: last_seq - first_seq + 1 }, (_, at) => first_seq + at)
+      const held = seqs.map((seq) => ({ first_seq: seq, last_seq: seq, segments: 1, records: 10, bytes: 10 }))
+      const counts = { undelivered_segments: seqs.length, records: 10 * seqs.length, undelivered_bytes: 10 * seqs.length }
+      await node.heartbeat({}, { lag: [aLag(endpoint.id, { ...counts, held, first_seq, last_seq, ...more })] })
+    }
+    const commit = async (...seqs: readonly number[]) => {
+      const commits = seqs.map((seq) => aCommit(node.id, endpoint.id, seq, { records_damaged: 0 }))
+      expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
+    }
+    const reasons = async (): Promise<string> => (await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons.join()
+    return { node, losses, takeOver, hold, commit, reasons }
+  }
+
+  test('is a loss until it is delivered; the status says whether the other node is at it', async () => {
+    const { node, losses, takeOver, hold, commit, reasons } = await inhabited()
+    await hold(1, 2)
+    const by = await takeOver()
+    expect(await losses()).toMatchObject([{ cause: 'node_taken_over', state: 'open', segments: 2, is_node_back: true }])
+    expect(await reasons()).toContain('were not delivered when another node took over its copies at')
+    expect(await reasons()).toContain('that node delivers what has copies')
+    await commit(1)
+    expect((await by.call('POST', 'take-over/end', { lost_node_id: node.id })).status).toBe(204)
+    expect(await losses()).toMatchObject([{ state: 'open', is_node_back: false, recovered: { segments: 1 } }])
+    expect(await reasons()).toContain('bring its disk back')
+    await commit(2)
+    expect(await losses()).toMatchObject([{ state: 'recovered' }])
+  })
+
+  test('is one loss if the node that took it over is lost, too', async () => {
+    const { node, losses, takeOver, hold, commit } = await inhabited()
+    await hold(1, 3)
+    await takeOver()
+    await hold(1, 3)
+    await commit(1)
+    await takeOver()
+    expect(await losses()).toMatchObject([{ segments: 3, records: 30, recovered: { segments: 1, records: 10 } }])
+    // The last one has reported nothing yet.
+    expect(await operator().delete(`/v1/nodes/${node.id}?force=true`)).toMatchObject({ status: 200 })
+    expect(await losses()).toMatchObject([{ cause: 'node_removed', segments: 3, recovered: { segments: 1 } }])
+    await node.join()
+    await commit(2, 3)
+    expect(await losses()).toMatchObject([{ state: 'recovered' }])
+  })
+
+  test('in quarantine is on its disk alone', async () => {
+    const { node, losses, takeOver, hold, commit } = await inhabited()
+    await commit(1)
+    const quarantine = { quarantined_segments: 1, quarantined_first_seq: 3, quarantined_last_seq: 3 }
+    await hold(3, 3, { ...nothing, ...quarantine })
+    await takeOver()
+    await node.heartbeat({}, { lag: [] })
+    expect(await losses()).toMatchObject([{ state: 'open', segments: 1, records: null }])
+  })
+
+  test.each(['removed', 'released'])('is given to nobody any more once it is %s', async (end) => {
+    const { node, takeOver, hold } = await inhabited()
+    await hold(1, 1)
+    const by = await takeOver()
+    const next = () => by.call('POST', 'take-over/next', { node_id: by.id, running: [node.id] })
+    expect(await next()).toMatchObject({ body: { lost_node_ids: [node.id] } })
+    const path = end === 'removed' ? '?force=true' : '/credential?release=true&force=true'
+    expect((await operator().delete(`/v1/nodes/${node.id}${path}`)).status).toBeLessThan(300)
+    expect(await next()).toMatchObject({ body: { lost_node_ids: [] } })
+  })
 })
 
 describe('with INLET_TAKEOVER_AFTER', () => {

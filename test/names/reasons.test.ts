@@ -22,8 +22,10 @@ const exempt: readonly string[] = [
   'was not looked up yet',
   'has not closed the log yet',
   'the node is back, and delivers what it still has',
+  'that node delivers what has copies',
   // Six lost nodes are too many.
   'another machine adopted its log',
+  'another node took over its copies',
   'more losses are not confirmed',
   '1 more loss is not confirmed',
   // Control looks in the buckets for a minute and more first.

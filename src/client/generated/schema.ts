@@ -922,10 +922,10 @@ readonly node_id: string
 /** as it was when the node was removed; null for none */
 readonly node_name: string | null
 readonly region: string
-/** `open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known if `first_segment_seq` is null; `confirmed`: somebody of the account, or the operator for it, accepted it */
+/** `open`: it is a reason in the status of the endpoint; `recovered`: all of its segments were delivered after all, which cannot be known of those in quarantine, or if `first_segment_seq` is null; `confirmed`: somebody of the account, or the operator for it, accepted it */
 readonly state: "open" | "recovered" | "confirmed"
-/** `node_removed`, `node_released`, `node_adopted`: what the node had last reported then, also if another machine adopted its log, until that has delivered it; `left_on_disk`: another machine has its place, and the records are only on the disk of the one before, which said so */
-readonly cause: "node_removed" | "node_released" | "node_adopted" | "left_on_disk"
+/** `node_removed`, `node_released`, `node_adopted`: what the node had last reported then, also if another machine adopted its log, until that has delivered it; `node_taken_over`: the same, of a node that is lost, whose copies another node delivers: what had one copy is on its disk alone; `left_on_disk`: another machine has its place, and the records are only on the disk of the one before, which said so */
+readonly cause: "node_removed" | "node_released" | "node_adopted" | "node_taken_over" | "left_on_disk"
 /** receipts with `node_id` and this `segment_seq` or a higher one are concerned; null if the node did not say: then only `confirmed` ends the loss */
 readonly first_segment_seq: number | null
 /** the last segment that the node reported; null if it did not say */
@@ -940,7 +940,7 @@ readonly bytes: number
 readonly reported_at: string
 /** when the node was last removed, its id released or its log adopted, or its disk first reported */
 readonly recorded_at: string
-/** whether the machine joined again, or its disk was adopted: it delivers what it still has. Another machine under its id does not */
+/** whether the machine joined again, or its disk was adopted, or another node is at its copies: it delivers what it still has. Another machine under its id does not */
 readonly is_node_back: boolean
 /** when control had looked for its segments in the bucket; null: not yet since it was recorded, or became more, so they may be there */
 readonly searched_at: string | null

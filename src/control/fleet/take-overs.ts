@@ -45,7 +45,7 @@ export function takeOverService({ store, clock, logger, afterMs }: TakeOversOpti
         const [ingest, delivery] = [await findProcess(db, id, 'ingest'), await findProcess(db, id, 'delivery')]
         const seenAt = Math.max(known.registered_at, ingest?.last_seen_at ?? 0, delivery?.last_seen_at ?? 0)
         if (clock.now() - seenAt <= nodeLimits.healthySeconds * 1_000) throw stillRuns(id, seenAt)
-        await recordLosses(db, id, { cause: 'node_adopted', credential_hash: known.credential_hash }, clock.now())
+        await recordLosses(db, id, { cause: 'node_taken_over', credential_hash: known.credential_hash }, clock.now())
         await replaceLostCredential(db, id, hash, clock.now())
         // The lost machine may have gone on with its log, and a receipt must not name two segments.
         await skipSeqs(db, id)

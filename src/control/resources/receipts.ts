@@ -161,6 +161,7 @@ function describeLoss(loss: FoundLoss): string {
     node_removed: 'the node was removed',
     node_released: 'the id of the node was released',
     node_adopted: 'another machine adopted the log of the node',
+    node_taken_over: 'the node was lost, and another one took over its copies',
   }[cause]
   return `${what} at ${recorded_at}, before it delivered the segment${doubt}`
 }

@@ -172,13 +172,16 @@ function listLossReasons(losses: readonly OpenLoss[], missing: Missing | undefin
 function describeLoss({ cause, recorded_at, is_node_back, records, bytes }: OpenLoss, doubt: string | undefined): string {
   const isOne = (records ?? bytes) === 1
   if (cause === 'left_on_disk') return describeLeft(isOne ? 'is' : 'are', doubt)
+  const returned =
+    cause === 'node_taken_over' ? 'that node delivers what has copies' : 'the node is back, and delivers what it still has'
   const advice = is_node_back
-    ? `the node is back, and delivers what it still has${records === null ? '; what is in quarantine needs a person (docs/operations.md)' : ''}`
+    ? `${returned}${records === null ? '; what is in quarantine needs a person (docs/operations.md)' : ''}`
     : 'bring its disk back (inlet node --adopt DIR --join-token TOKEN)'
   const when = {
     node_removed: 'it was removed',
     node_released: 'its id was released',
     node_adopted: 'another machine adopted its log',
+    node_taken_over: 'another node took over its copies',
   }[cause]
   const what = `${isOne ? 'was' : 'were'} not delivered when ${when} at ${recorded_at}`
   if (doubt === undefined) return `${what}: ${advice}, or confirm the loss`

@@ -2,9 +2,11 @@
  * The open losses of one machine, while they are recorded.
  *
  * Owns: one row for each machine and endpoint, and how a later report changes it. Does not own: what a machine holds (losses.ts, left-on-disk.ts).
- * Law: losses of different machines are different rows, also if their seqs are the same. A report only adds: what a later one lacks may have been
+ * Law: losses of different machines are different rows, also if their seqs are the same. But what a machine has that adopted a log, or took over its
+ * copies, is in the row that was recorded then. A report only adds: what a later one lacks may have been
  * moved away by hand, or be lost with a part of the disk, and is not delivered by that.
  */
+import type { Fence } from '#errors.ts'
 import { safeSum } from '#lib/safe-sum.ts'
 import { newId } from '#model/id.ts'
 import type { LossCause } from '#model/loss.ts'
@@ -52,15 +54,38 @@ export async function renameMachine(db: Tx, node_id: string, hash: string, newHa
     .execute()
 }
 
+const adoptions: readonly LossCause[] = ['node_adopted', 'node_taken_over']
+
+/** Returns the machines whose log this one has, by their credentials: each lost its place by an adoption, one after the other. */
+async function listPredecessors(db: Tx, node_id: string, credential_hash: string): Promise<readonly string[]> {
+  const former = await db
+    .selectFrom('former_credentials')
+    .select(['credential_hash', 'fence'])
+    .where('node_id', '=', node_id)
+    .orderBy('ended_at', 'desc')
+    .execute()
+  // The last one is its own, once it lost its place itself.
+  const before = former.slice(former.findIndex((each) => each.credential_hash === credential_hash) + 1)
+  const other = before.findIndex(({ fence }) => fence !== adopted)
+  return (other < 0 ? before : before.slice(0, other)).map((each) => each.credential_hash)
+}
+
+const adopted: Fence = 'node_adopted'
+
 /** Opens the losses of one machine for a report of it. */
 export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, now: number) {
+  const earlier = credential_hash === null ? [] : await listPredecessors(db, node_id, credential_hash)
   const rows = await db
     .selectFrom('losses')
     .selectAll()
     .where('node_id', '=', node_id)
     // Rows of an earlier release do not say whose they are.
-    .where(({ eb, or }) =>
-      or([eb('credential_hash', 'is', null), ...(credential_hash === null ? [] : [eb('credential_hash', '=', credential_hash)])]),
+    .where(({ eb, or, and }) =>
+      or([
+        eb('credential_hash', 'is', null),
+        ...(credential_hash === null ? [] : [eb('credential_hash', '=', credential_hash)]),
+        ...(earlier.length === 0 ? [] : [and([eb('credential_hash', 'in', earlier), eb('cause', 'in', adoptions)])]),
+      ]),
     )
     .where('recovered_at', 'is', null)
     .orderBy('recorded_at', 'desc')

@@ -59,7 +59,7 @@ async function heldBy(
   }: HeldLog & { readonly node_id: string },
   cause: LossCause,
 ): Promise<Omit<Held, 'cause' | 'reported_at' | 'isExact'> | undefined> {
-  // The machine that adopts a disk has its quarantine, too.
+  // The machine that adopts a disk has its quarantine, too. Copies may lack it.
   const quarantined = cause === 'node_adopted' ? 0 : quarantined_segments
   const segments = open_segments + undelivered_segments + parked_segments
   const known = heldSegmentsOf({ ...log, held }, segments)
@@ -343,9 +343,14 @@ function toOpenLoss({ is_node_back, searched_at, recorded_at, ...row }: OpenRow)
   return { ...row, ...facts, cause: LossCause.parse(row.cause), recorded_at: toTime(recorded_at) }
 }
 
-/** Counts nodes that deliver what is lost: the machine itself is back, or another one has adopted its disk. Another one under its id does not. */
+/**
+ * Counts nodes that deliver what is lost: the machine itself is back, or another one has adopted its disk, or is at its copies. Another one under its
+ * id does not.
+ */
 const isNodeBack = sql<number>`(select count(*) from nodes where nodes.id = losses.node_id and nodes.credential_hash is not null
-  and losses.cause <> 'left_on_disk' and (losses.cause = 'node_adopted' or losses.credential_hash is null
+  and losses.cause <> 'left_on_disk' and (losses.cause <> 'node_taken_over'
+    or exists (select 1 from take_overs where take_overs.node_id = nodes.id and take_overs.by_node_id <> ''))
+  and (losses.cause in ('node_adopted', 'node_taken_over') or losses.credential_hash is null
     or losses.credential_hash = nodes.credential_hash or exists (select 1 from former_credentials as former
       where former.node_id = nodes.id and former.credential_hash = losses.credential_hash and former.fence = 'node_adopted')))`
 

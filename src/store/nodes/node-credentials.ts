@@ -54,7 +54,9 @@ export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'cl
     .returning('id')
     .executeTakeFirst()
   if (claimed === undefined) return before?.credential_hash === hash ? 'revoked' : 'taken'
-  if (removed !== undefined && removed.credential_hash !== hash) await renameMachine(db, id, removed.credential_hash, hash)
+  // It has proven that it had the one before.
+  const proven = removed?.credential_hash ?? before?.credential_hash ?? hash
+  if (proven !== hash) await renameMachine(db, id, proven, hash)
   if (removed !== undefined) {
     await endRemoval(db, removed)
     // Its disk may be an older copy, and a receipt must not name two segments.

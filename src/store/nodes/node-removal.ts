@@ -18,6 +18,7 @@ import { deleteNode, findNodeCredential, releaseNodeCredential } from './node-cr
 import { listHeldLogs, sumNodeSegments } from './node-inventory.ts'
 import { forgetLags } from './node-reports.ts'
 import { listNodesById, type NodeFacts } from './nodes.ts'
+import { forgetTakeOver } from './take-overs.ts'
 
 export type PlannedRemoval = {
   readonly removal: NodeRemoval
@@ -53,6 +54,7 @@ export async function removeNode(db: Tx, id: string, force: boolean, now: number
   const { credential_hash = null } = (await findNodeCredential(db, id)) ?? {}
   const losses = await recordLosses(db, id, { cause: 'node_removed', credential_hash }, now)
   await deleteNode(db, id, now)
+  await forgetTakeOver(db, id)
   return { ...removal, losses }
 }
 
@@ -69,6 +71,7 @@ export async function releaseNodeId(db: Tx, id: string, force: boolean, now: num
   await skipSeqs(db, id)
   await forgetLags(db, id)
   await releaseNodeCredential(db, id, now)
+  await forgetTakeOver(db, id)
   return losses
 }
 

@@ -42,6 +42,11 @@ export async function endTakeOver(db: Db, { node_id, by_node_id }: TakeOverKey):
     .execute()
 }
 
+/** The node is removed or its id released: nobody gets its place by its copies. */
+export async function forgetTakeOver(db: Tx, node_id: string): Promise<void> {
+  await db.deleteFrom('take_overs').where('node_id', '=', node_id).execute()
+}
+
 type Assignment = { readonly region: string; readonly by: string; readonly before: number; readonly confirmMs: number }
 
 /** In place of a node that has a lost one, while it is only suspected to be lost. */

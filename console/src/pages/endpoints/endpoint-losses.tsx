@@ -20,6 +20,7 @@ const happened: Readonly<Record<Loss['cause'], string>> = {
   node_removed: 'was removed',
   node_released: 'lost its id, which was released',
   node_adopted: 'had its log adopted by another machine',
+  node_taken_over: 'was lost, and another node took over its copies',
   left_on_disk: 'said what it holds',
 }
 
@@ -54,7 +55,7 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
       </p>
       <p>
         {is_node_back
-          ? `The node is back, and delivers what it still has: ${formatCount(recovered.records)} records so far.`
+          ? `${cause === 'node_taken_over' ? 'That node delivers what has copies' : 'The node is back, and delivers what it still has'}: ${formatCount(recovered.records)} records so far.`
           : cause === 'left_on_disk'
             ? 'Another machine has its place. The operator can bring in what is only on its disk.'
             : 'If its disk is found, inlet node --adopt delivers them. Senders that kept them can send them again.'}
