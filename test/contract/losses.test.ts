@@ -333,6 +333,46 @@ describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
     expect((await receipt(2)).body).toMatchObject({ state: 'waiting', reason })
   })
 
+  test('404 for what was delivered long ago, beside a segment in quarantine that is lost', async () => {
+    const { endpoint, node, receipt, commit } = await inhabited()
+    await commit(1, 2, 4)
+    await removeCommitsBefore(control().store.db, endpoint.id, Number.MAX_SAFE_INTEGER, 100)
+    const quarantine = { quarantined_segments: 1, quarantined_first_seq: 3, quarantined_last_seq: 3 }
+    const held = { held: [aHeld(5, 10)], records: 10, first_seq: 5, last_seq: 5 }
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { ...held, ...quarantine })] })
+    await remove(node.id)
+    const states = await Promise.all([2, 3, 5, 6].map(async (seq) => (await receipt(seq)).body))
+    expect(states.map(({ state, status }) => state ?? status)).toEqual([404, 'lost', 'lost', 'lost'])
+  })
+
+  test('404 for a node that has delivered all, longer ago than commits are kept; it waits for what that may have begun', async () => {
+    const { endpoint, node, receipt, commit } = await inhabited()
+    await commit(1, 2, 4)
+    control().clock.advance(11_000)
+    await node.heartbeat()
+    await removeCommitsBefore(control().store.db, endpoint.id, Number.MAX_SAFE_INTEGER, 100)
+    expect(await receipt(2)).toMatchObject({ status: 404, body: { detail: expect.stringContaining('older than commits') } })
+    expect((await receipt(5)).body).toMatchObject({ state: 'waiting' })
+  })
+
+  test.each(['removed', 'released'])('200 is lost for what a node that was %s had begun after its last report', async (end) => {
+    const { node, receipt, hold, commit } = await inhabited()
+    await commit(1)
+    await hold(2, 3)
+    if (end === 'removed') await remove(node.id)
+    else {
+      await operator().delete(`/v1/nodes/${node.id}/credential?release=true&force=true`)
+      await readAll()
+      node.secret = newNodeSecret()
+    }
+    control().clock.advance(1_000)
+    await node.join()
+    expect((await receipt(4)).body).toMatchObject({ state: 'waiting' })
+    await node.heartbeat()
+    const states = await Promise.all([1, 3, 4, 1_004].map(async (seq) => (await receipt(seq)).body.state))
+    expect(states).toEqual(['delivered', 'lost', 'lost', 'waiting'])
+  })
+
   test('200 is lost for what a forced deletion of the endpoint abandoned', async () => {
     const { account, endpoint, node, receipt, hold } = await inhabited()
     await hold(0, 0)

@@ -76,6 +76,10 @@ describe('what the lost node had', () => {
     const { endpoint, node, region } = await anEndpointWithNode(control(), account, { name: 'checkout' })
     await node.snapshot()
     const losses = async () => (await account.get('/v1/losses')).body.items
+    const state = async (seq: number) => {
+      const { status, body } = await account.get(`/v1/endpoints/${endpoint.id}/receipts/${node.id}-${seq}`)
+      return body.state ?? status
+    }
     const takeOver = async () => {
       const by = await TestNode.register(control(), region)
       control().clock.advance(16_000)
@@ -98,7 +102,7 @@ describe('what the lost node had', () => {
       expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
     }
     const reasons = async (): Promise<string> => (await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons.join()
-    return { node, losses, takeOver, hold, commit, reasons }
+    return { endpoint, node, losses, state, takeOver, hold, commit, reasons }
   }
 
   test('is a loss until it is delivered; the status says whether the other node is at it', async () => {
@@ -133,13 +137,24 @@ describe('what the lost node had', () => {
   })
 
   test('in quarantine is on its disk alone', async () => {
-    const { node, losses, takeOver, hold, commit } = await inhabited()
+    const { node, losses, state, takeOver, hold, commit } = await inhabited()
     await commit(1)
     const quarantine = { quarantined_segments: 1, quarantined_first_seq: 3, quarantined_last_seq: 3 }
     await hold(3, 3, { ...nothing, ...quarantine })
     await takeOver()
     await node.heartbeat({}, { lag: [] })
-    expect(await losses()).toMatchObject([{ state: 'open', segments: 1, records: null }])
+    expect(await losses()).toMatchObject([{ state: 'open', first_segment_seq: 3, segments: 1, records: null }])
+    expect(await state(3)).toBe('lost')
+  })
+
+  test.each(['with', 'without'])('and had begun after its last report is lost, %s a loss', async (with_) => {
+    const { node, state, takeOver, hold } = await inhabited()
+    if (with_ === 'with') await hold(1, 2)
+    else await node.heartbeat()
+    await takeOver()
+    expect(await state(3)).toBe('waiting')
+    await node.heartbeat({ healthy: false, leaving: true }, { lag: [] })
+    expect(await state(3)).toBe('lost')
   })
 
   test.each(['removed', 'released'])('is given to nobody any more once it is %s', async (end) => {

@@ -121,7 +121,23 @@ async function explainUndelivered(
   if (node !== 'registered') return lost(`the node was removed before it delivered the segment${describeDoubt(found)}`)
   if (after !== undefined)
     return lost(`the node delivered later segments, and does not have this one any more${describeDoubt(found)}`)
-  return endpoint === undefined ? deleted : waiting
+  if (endpoint === undefined) return deleted
+  if (wasSkipped(seq, holder, found) && hasReported(holder, found))
+    return lost(`the machine that has the place of the node now does not have the segment${describeDoubt(found)}`)
+  return waiting
+}
+
+/** Whether the machine that has the place now has reported what it holds. It continues the log above what control knew then. */
+function hasReported({ replaced, reported_at }: LogHolder, found: FoundLoss | undefined): boolean {
+  if (reported_at === undefined) return false
+  return [replaced?.at, found?.recorded_at].every((since) => since === undefined || reported_at > since)
+}
+
+/** Whether only a machine before can have begun the segment, after its last report. One that adopts a log begins none. */
+function wasSkipped(seq: number, { replaced, committed_seq }: LogHolder, found: FoundLoss | undefined): boolean {
+  if (seq > committed_seq) return false
+  const last = found?.last_seq ?? (replaced?.isAdopted === true ? committed_seq - seqsSkipped : null)
+  return last !== null && seq > last && seq <= last + seqsSkipped
 }
 
 /** Whether the node may have acknowledged the segment, as far as control can know: since its last report it may have begun others. */
@@ -137,10 +153,15 @@ function mayExist(
   return found?.last_seq === null || seq <= Math.max(highest_seq ?? 0, found?.last_seq ?? 0) + seqsSkipped
 }
 
-/** Whether a log of which no commit is left had one of the segment: a loss around it does not name it, or a removed node had delivered that far. */
-function wasDelivered(seq: number, { node, highest_seq }: LogHolder, found: FoundLoss | undefined): boolean {
+/**
+ * Whether a log of which no commit is left had one of the segment: a loss around it does not name it, or the node had delivered that far, and does not
+ * hold it.
+ */
+function wasDelivered(seq: number, holder: LogHolder, found: FoundLoss | undefined): boolean {
+  const { node, highest_seq, committed_seq } = holder
   const last = found?.last_seq ?? Number.NEGATIVE_INFINITY
   if (found !== undefined && seq <= last) return !found.isMissing
+  if (node === 'registered') return seq <= committed_seq && hasReported(holder, found) && !wasSkipped(seq, holder, found)
   // It may have begun others after its last report.
   return node === 'removed' && seq <= (highest_seq ?? -1) && seq > last + seqsSkipped
 }

@@ -8,7 +8,7 @@ import type { LossCause } from '#model/loss.ts'
 import { inChunks } from '../chunks.ts'
 import type { Db, Tx } from '../store.ts'
 import { listCommitted } from './log-commits.ts'
-import { type LossOwner, lockCommitsOf, openLosses } from './loss-rows.ts'
+import { type LossOwner, lockCommitsOf, noBounds, openLosses } from './loss-rows.ts'
 import { missingOf, sumMissing } from './loss-runs.ts'
 
 /** A machine by the credential that control refuses. */
@@ -36,7 +36,7 @@ export async function recordLeftOnDisk(
     const left = logs.get(owner.endpoint_id) ?? []
     const runs = missingOf(left, await listCommitted(db, { node_id: machine.node_id, endpoint_id: owner.endpoint_id }, left))
     if (runs.length === 0) continue
-    const exactly = { reported_at: now, isExact: true, segments_unknown: 0, records_unknown: 0 }
+    const exactly = { reported_at: now, isExact: true, segments_unknown: 0, records_unknown: 0, boundsUnknown: noBounds }
     await losses.put({ ...owner, node_name }, { cause, runs, bytes: sumMissing(runs).bytes, ...exactly })
   }
   return losses.end()

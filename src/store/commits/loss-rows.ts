@@ -22,6 +22,11 @@ type LossRow = LossTables['losses']
 /** A machine that lost its place; null: it never had a credential. */
 export type Machine = { readonly node_id: string; readonly credential_hash: string | null }
 
+type Bounds = Pick<LossRow, 'first_seq' | 'last_seq'>
+
+/** The seqs of no segment. */
+export const noBounds: Bounds = { first_seq: null, last_seq: null }
+
 export type LossOwner = Pick<LossRow, 'account_id' | 'endpoint_id' | 'node_name' | 'region'>
 
 /** Segments of one endpoint that a machine has, and no commit. */
@@ -32,6 +37,8 @@ export type Held = Pick<LossRow, 'segments_unknown' | 'reported_at'> & {
   readonly bytes: number
   /** Counts only those; null if they are not counted. */
   readonly records_unknown: number | null
+  /** The lowest and the highest seq among those; null if not known. */
+  readonly boundsUnknown: Bounds
   /** It was counted on the disk, and not only reported by heartbeats. */
   readonly isExact: boolean
 }
@@ -135,7 +142,7 @@ function newRow(whose: LossOwner & Machine, held: Held, now: number): LossRow {
   return {
     ...{ id: newId(), ...whose, cause: held.cause, reported_at: held.reported_at, ...recovered, ...times },
     ...{ searched_at: null, search_problem: null },
-    ...{ segments, segments_missing: segments, segments_unknown, runs: printLossRuns(runs), ...boundsOf(runs), bytes },
+    ...{ segments, segments_missing: segments, segments_unknown, runs: printLossRuns(runs), ...boundsOf(held), bytes },
     records: sumOf(missing.records, records_unknown),
   }
 }
@@ -164,7 +171,7 @@ function changeOf(
     ...{ cause: held.cause, reported_at: held.reported_at, ...search, ...(held.isExact ? {} : { recorded_at: now }) },
     ...(isMore ? { confirmed_at: null, confirmed_by: null } : {}),
     ...{ segments: safeSum([recovered, segments_missing]), segments_missing, segments_unknown },
-    ...{ runs: printed, ...widest(row, boundsOf(runs)) },
+    ...{ runs: printed, ...widest(row, boundsOf({ ...held, runs })) },
     records: sumOf(sumOf(is.records, row.records_recovered), unknownRecords(row, was, held)),
     bytes: Math.max(row.bytes, safeSum([row.bytes_recovered, is.bytes])),
   }
@@ -183,10 +190,8 @@ function sumOf(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : safeSum([one, other])
 }
 
-type Bounds = Pick<LossRow, 'first_seq' | 'last_seq'>
-
-function boundsOf(runs: readonly LossRun[]): Bounds {
-  return { first_seq: runs[0]?.first_seq ?? null, last_seq: runs.at(-1)?.last_seq ?? null }
+function boundsOf({ runs, boundsUnknown }: Pick<Held, 'runs' | 'boundsUnknown'>): Bounds {
+  return widest({ first_seq: runs[0]?.first_seq ?? null, last_seq: runs.at(-1)?.last_seq ?? null }, boundsUnknown)
 }
 
 function widest(one: Bounds, other: Bounds): Bounds {

@@ -21,7 +21,7 @@ import { sumOf } from '../safe-sums.ts'
 import type { Database } from '../schema.ts'
 import { type Db, type Store, type Tx, transact } from '../store.ts'
 import { listCommitted } from './log-commits.ts'
-import { type Held, lockCommitsOf, openLosses } from './loss-rows.ts'
+import { type Held, lockCommitsOf, noBounds, openLosses } from './loss-rows.ts'
 import { addCommits, findLossRun, missingOf, parseLossRuns, printLossRuns, sumMissing } from './loss-runs.ts'
 
 type LossRow = Database['losses']
@@ -67,10 +67,12 @@ async function heldBy(
   const runs = missingOf(known ?? [], await listCommitted(db, log, known ?? []))
   const uncounted = isUnlisted({ ...log, held }) ? 1 : Math.max(0, segments - countHeld(known ?? []))
   const segments_unknown = quarantined + uncounted
+  const quarantinedBounds = { first_seq: log.quarantined_first_seq, last_seq: log.quarantined_last_seq }
   if (runs.length === 0 && segments_unknown === 0) return undefined
   const delivered = safeSum((known ?? []).map((each) => each.bytes)) - sumMissing(runs).bytes
   return {
     ...{ runs, segments_unknown, bytes: Math.max(0, log.undelivered_bytes - delivered) },
+    boundsUnknown: uncounted > 0 || quarantined === 0 ? noBounds : quarantinedBounds,
     // Reports do not count the records in quarantine.
     records_unknown: segments_unknown === 0 ? 0 : quarantined > 0 || known !== undefined ? null : log.records,
   }
@@ -116,6 +118,7 @@ function listHeld(db: Db, node_id: string) {
     .select('node_processes.last_seen_at')
     .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])
     .select(['endpoint_lags.records', 'endpoint_lags.first_seq', 'endpoint_lags.last_seq', 'endpoint_lags.held'])
+    .select(['quarantined_first_seq', 'quarantined_last_seq'])
     .where('endpoint_lags.node_id', '=', node_id)
     .where('endpoints.deleted_at', 'is', null)
     .execute()

@@ -1,4 +1,5 @@
 /** Whether a node still has a log of an endpoint, as far as control knows. */
+import type { Fence } from '#errors.ts'
 import { toTime } from '../columns.ts'
 import type { Db } from '../store.ts'
 import { findRemovedCredential } from './node-credentials.ts'
@@ -14,6 +15,10 @@ export type LogHolder = {
   readonly region: string | null
   /** The highest seq that it reported to hold, or has committed, or continues after; undefined if it never had a segment of the endpoint. */
   readonly highest_seq: number | undefined
+  /** The highest seq that it has committed, or continues after: it has begun all before. -1 for none. */
+  readonly committed_seq: number
+  /** When the machine before lost its place (ISO 8601), of which earlier reports are, and whether this one has its log. Undefined if there was none. */
+  readonly replaced: { readonly at: string; readonly isAdopted: boolean } | undefined
   /** Its log as of then; undefined if it held nothing. Seqs are null if it does not report them. */
   readonly held: { readonly first_seq: number | null; readonly parked: number; readonly blocked_by: string | null } | undefined
   /** Segments in its quarantine as of then; undefined for none. Seqs are the lowest and the highest, null if it does not report them. */
@@ -28,6 +33,7 @@ export async function findLogHolder(db: Db, endpoint_id: string, node_id: string
     .select('seq')
     .where(({ and }) => and({ node_id, endpoint_id }))
     .executeTakeFirst()
+  const committed_seq = committed?.seq ?? -1
   const node = await db
     .selectFrom('nodes')
     .leftJoin('node_processes', (join) =>
@@ -56,8 +62,15 @@ export async function findLogHolder(db: Db, endpoint_id: string, node_id: string
   if (node === undefined) {
     const removed = await findRemovedCredential(db, node_id)
     const state = removed === undefined ? 'unknown' : 'removed'
-    const nothing = { name: null, region: null, reported_at: undefined, held: undefined, quarantine: undefined }
-    return { node: state, ...nothing, highest_seq: committed?.seq }
+    const nothing = {
+      name: null,
+      region: null,
+      reported_at: undefined,
+      replaced: undefined,
+      held: undefined,
+      quarantine: undefined,
+    }
+    return { node: state, ...nothing, highest_seq: committed?.seq, committed_seq }
   }
   const { name, region, last_seen_at, applied_epoch, open_segments, undelivered_segments, parked_segments, blocked_by } = node
   const { first_seq, last_seq } = node
@@ -70,5 +83,19 @@ export async function findLogHolder(db: Db, endpoint_id: string, node_id: string
   const quarantined = { first_seq: quarantined_first_seq, last_seq: quarantined_last_seq }
   const quarantine = segments === null || segments === 0 ? undefined : { segments, ...quarantined }
   const reported_at = hasReported ? toTime(last_seen_at) : undefined
-  return { node: 'registered', name, region, highest_seq, reported_at, held, quarantine }
+  const replaced = await findReplaced(db, node_id)
+  return { node: 'registered', name, region, highest_seq, committed_seq, reported_at, replaced, held, quarantine }
 }
+
+async function findReplaced(db: Db, node_id: string): Promise<LogHolder['replaced']> {
+  const last = await db
+    .selectFrom('former_credentials')
+    .select(['fence', 'ended_at'])
+    .where('node_id', '=', node_id)
+    .orderBy('ended_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return last && { at: toTime(last.ended_at), isAdopted: last.fence === adopted }
+}
+
+const adopted: Fence = 'node_adopted'
