@@ -544,6 +544,15 @@ describe('a node whose disk fails', () => {
     expect(await losses()).toMatchObject([{ endpoint_id: endpoint.id, segments: 2, records: 20, first_segment_seq: 1 }])
   })
 
+  test('and keeps its configuration loses what it had reported before, too', async () => {
+    const { node, losses, hold } = await inhabited()
+    await hold(1, 2, { records: 20 })
+    const { position } = await node.snapshot()
+    await node.heartbeat({}, { ...unread, kept_position: { ...position, epoch: (position?.epoch ?? 0) + 7 } })
+    await remove(node.id)
+    expect(await losses()).toMatchObject([{ segments: 2, records: 20 }])
+  })
+
   test('and has read its disk holds what it says, be it nothing', async () => {
     const { node, losses, hold } = await inhabited()
     await hold(1, 2, { records: 20 })

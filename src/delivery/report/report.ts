@@ -86,6 +86,10 @@ export class DeliveryReport implements Service {
     const { nodeId, conversionPool, endpoints, feed, outbox, pipeline, scrubber, recordedCommits } = this.#options
     this.#sentLags = scrubber.addTo(pipeline.lag(), (id) => endpoints.find(id) !== undefined)
     const scrub = scrubber.report()
+    const inUse = feed.inUse(pipeline.scannedEpoch)
+    // Else that it holds nothing would count: a configuration that is kept has no epoch that says so.
+    const isUnread = inUse.kept_position !== undefined && pipeline.scannedEpoch < 0
+    const problem = pipeline.problem ?? (isUnread ? 'the segments on this node are not listed yet' : null)
     return {
       process: 'delivery',
       event_loop_delay_ms: this.#options.delay.longestMs,
@@ -94,11 +98,11 @@ export class DeliveryReport implements Service {
       cpu_seconds: readCpuSeconds(),
       memory: readProcessMemory(conversionPool.pids),
       node_id: nodeId,
-      ...feed.inUse(pipeline.scannedEpoch),
+      ...inUse,
       outbox: { commits: outbox.size, oldest_seconds: outbox.oldestMs / 1000 },
       ...recordedCommits.toCompare(),
-      healthy: pipeline.problem === null,
-      reasons: boundReasons(pipeline.problem === null ? [] : [pipeline.problem]),
+      healthy: problem === null,
+      reasons: boundReasons(problem === null ? [] : [problem]),
       ...(scrub && { scrub }),
       ...this.#lagReports.next(boundLags(this.#sentLags)),
     }

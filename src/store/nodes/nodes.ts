@@ -109,7 +109,8 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
 /** Whether delivery has listed its logs since its start. If it cannot, they may be lost with their disk, so what it reported before stays known. */
 export function hasReadDisk(heartbeat: Heartbeat): boolean {
   if (heartbeat.process !== 'delivery') return true
-  return heartbeat.applied_epoch >= 0 || heartbeat.kept_position !== undefined || heartbeat.lag.length > 0
+  const { applied_epoch, kept_position, healthy, lag } = heartbeat
+  return applied_epoch >= 0 || lag.length > 0 || (kept_position !== undefined && healthy)
 }
 
 /** Returns the columns that a heartbeat says. */
