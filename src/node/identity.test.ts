@@ -17,6 +17,7 @@ const [a, b] = [newId(), newId()]
 const paths = () => ({
   nodeId: join(directory, 'id'),
   walNodeId: join(directory, 'wal', 'node-id'),
+  nodeCredential: join(directory, 'credential'),
   ingestLock: join(directory, 'ingest.lock'),
   deliveryLock: join(directory, 'delivery.lock'),
 })
@@ -65,6 +66,17 @@ describe('the id of a node', () => {
     expect(await readOrCreateNodeId(paths(), system)).toBe(a)
     expect(await readFile(paths().walNodeId, 'utf8')).toBe(`${a}\n`)
   })
+})
+
+test('a node that has joined does not start without its log, which may have what is not delivered', async () => {
+  await given(a, a)
+  await writeFile(paths().nodeCredential, 'secret')
+  expect(await readOrCreateNodeId(paths(), system)).toBe(a)
+  await rm(dirname(paths().walNodeId), { recursive: true })
+  for (const prepare of [async () => undefined, () => adoptWal(paths(), system, logger)]) {
+    await prepare()
+    await expect(readOrCreateNodeId(paths(), system)).rejects.toThrow(`the log of node ${a} is gone`)
+  }
 })
 
 describe('refused with one sentence', () => {

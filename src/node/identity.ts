@@ -20,6 +20,8 @@ export type IdentityPaths = {
   readonly nodeId: string
   /** The id of the node that the log belongs to, beside the log. */
   readonly walNodeId: string
+  /** There once the node has joined. */
+  readonly nodeCredential: string
 }
 
 export type AdoptPaths = IdentityPaths & { readonly ingestLock: string; readonly deliveryLock: string }
@@ -46,6 +48,7 @@ export async function readOrCreateNodeId(
       `the log in ${log} belongs to node ${owner}, but this node is ${own} (${nodeId}). Start once with --adopt to continue as node ${owner}, or move the log back to that node`,
     )
   }
+  if (own !== undefined && owner === undefined && !isUsed) await assertNew(files, paths, own)
   if (isUsed && owner === undefined) {
     const lost = own === undefined ? `${nodeId} and ${walNodeId} are missing` : `${walNodeId} is missing`
     const remedy = adoptingInstead(paths, own, isUsed)
@@ -90,6 +93,18 @@ export async function adoptWal(
     ? 'log adopted: both ids were lost, and it continues as a new node; segments of it that were committed before are committed again'
     : 'log adopted: its id could not be read, and it continues under the id of this node'
   logger.warn({ now: id }, taken)
+}
+
+/**
+ * Throws UserError if this node had a log: what is in that may be acknowledged and not delivered. With an empty one control would forget it, and
+ * the node would use its seqs again.
+ */
+async function assertNew(files: Files, { nodeId, walNodeId, nodeCredential }: IdentityPaths, own: string): Promise<void> {
+  if ((await readTrimmed(files, nodeCredential)) === undefined) return
+  const [node, log] = [dirname(nodeId), dirname(walNodeId)]
+  throw new UserError(
+    `the log of node ${own} is gone: ${log} is empty. Mount or move it back. If it is lost, or not to be continued, move ${node} away to start as a new node, and then remove this one: inlet nodes remove ${own}`,
+  )
 }
 
 /** Whether the log's directory has more than its id, which is written first: a log without its id then has lost it. */
