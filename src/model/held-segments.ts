@@ -14,6 +14,10 @@ export const HeldSegments = z.object({
 })
 export type HeldSegments = z.infer<typeof HeldSegments>
 
+export function isInOrder({ first_seq, last_seq }: HeldSegments): boolean {
+  return first_seq <= last_seq
+}
+
 /** A heartbeat has so many of one log at most. */
 export const heldMax = 50
 

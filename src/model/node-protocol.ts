@@ -4,7 +4,7 @@ import { boundedList } from './bounded-list.ts'
 import { SegmentCommit } from './commit.ts'
 import { DatabasePosition } from './database-position.ts'
 import { Region } from './endpoint.ts'
-import { HeldSegments, heldMax } from './held-segments.ts'
+import { HeldSegments, heldMax, isInOrder } from './held-segments.ts'
 import { Id } from './id.ts'
 import { deliveredLookupMax, keyLimits, nodeLimits, reportedTextMax } from './limits.ts'
 import { nodeSecretPattern } from './patterns.ts'
@@ -157,7 +157,7 @@ export const EndpointLag = z.object({
   first_seq: SegmentSeq.nullable().optional(),
   last_seq: SegmentSeq.nullable().optional(),
   /** These segments, neighbours together if there are many. Missing in reports of the release before. */
-  held: boundedList(HeldSegments, heldMax).optional(),
+  held: boundedList(HeldSegments.refine(isInOrder, 'must begin before it ends'), heldMax).optional(),
   /** The same of those in quarantine. Missing in reports of the release before. */
   quarantined_first_seq: SegmentSeq.nullable().optional(),
   quarantined_last_seq: SegmentSeq.nullable().optional(),

@@ -83,6 +83,10 @@ test('outcomes of a view beyond any segment add up to the largest number', async
 
 test.each([
   ['lag', { lag: [aLag(newId(), { undelivered_bytes: many + 1 })] }],
+  [
+    'segments that end before they begin',
+    { lag: [aLag(newId(), { held: [{ first_seq: 9, last_seq: 2, segments: 1, records: 5, bytes: 3 }] })] },
+  ],
   ['a name that no database can store', { lag: [], lag_base: '\0', lag_version: '\0' }],
 ])('a heartbeat with %s is refused, and those of other nodes are recorded', async (_, report) => {
   const { node } = await aServedEndpoint()
