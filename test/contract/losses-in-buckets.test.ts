@@ -3,6 +3,7 @@ import { rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { searchEndpoint } from '#cli/commits/search-endpoint.ts'
+import { must } from '#lib/assert.ts'
 import { system } from '#lib/system.ts'
 import { dayMs } from '#lib/time-units.ts'
 import { objectKey } from '#model/artifact.ts'
@@ -149,6 +150,30 @@ test('in a bucket that cannot be read are in doubt at once, for every endpoint o
   await first.searched()
   const found = { search_problem: null, recovered: { segments: 1 } }
   expect(await first.losses()).toMatchObject([found, found])
+})
+
+test('are found in a bucket that another destination of the account cannot read', async () => {
+  let broken = ''
+  await using at = await newControl({
+    searchEndpoint: (options) => {
+      const open: typeof options.stores.open = (target) => {
+        if (target.id === broken) throw new Error('access denied')
+        return options.stores.open(target)
+      }
+      return searchEndpoint({ ...options, stores: { ...options.stores, open } })
+    },
+  })
+  const first = await inhabited(at)
+  const second = await inhabited(at, first.account, first.destination.bucket)
+  const [denied, open] = [first, second].toSorted((a, b) => (a.endpoint.id < b.endpoint.id ? -1 : 1))
+  broken = must(denied, 'an endpoint').destination.id
+  await Promise.all([first.remove(), second.remove(), open?.deliver()])
+  at.clock.advance(60_001)
+  const found = async () => {
+    const losses = await first.losses()
+    return losses.some(({ recovered }: { recovered: { segments: number } }) => recovered.segments === 1)
+  }
+  await until('the search', found)
 })
 
 test('in a bucket that stays without its markers are looked for during a day, and the doubt stays said', async () => {

@@ -25,8 +25,8 @@ export const searchEndpoint: SearchEndpoint = async (options) => {
   const unread: string[] = []
   const empty: string[] = []
   for (const folder of folders) {
-    const { bucket } = folder.target
-    const known = options.unreadable.get(bucket)
+    const { id, bucket } = folder.target
+    const known = options.unreadable.get(id)
     if (known !== undefined) {
       unread.push(known)
       continue
@@ -38,7 +38,7 @@ export const searchEndpoint: SearchEndpoint = async (options) => {
       // The next leader reads what this process did not.
       signal.throwIfAborted()
       const problem = describeUnreadable(bucket, error, options)
-      options.unreadable.set(bucket, problem)
+      options.unreadable.set(id, problem)
       unread.push(problem)
     }
   }

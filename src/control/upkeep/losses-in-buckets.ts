@@ -29,7 +29,7 @@ export type SearchOptions = {
   readonly endpoint: EndpointToSearch
   /** How long commits are kept. */
   readonly keptMs: number
-  /** Why buckets cannot be read, by name: these are not tried again. The search adds to it. */
+  /** Why buckets cannot be read, by destination: these are not tried again. The search adds to it. */
   readonly unreadable: Map<string, string>
   /** Aborts when this process must not go on. */
   readonly signal: AbortSignal
