@@ -148,6 +148,9 @@ describe.skipIf(postgresUrl === undefined)(
         await promote(standby)
         await until('control is ready again', async () => (await control.call('GET', '/readyz')).status === 200)
         expect(await olderServers(control)).toBe(0)
+        const lost = lines.filter((line) => line.includes('database connection lost'))
+        expect(lost.length).toBeGreaterThan(0)
+        expect(lost.join()).not.toContain('"client"')
         await primary.start()
         await until('the old primary is seen', async () => (await olderServers(control)) === 1, 20_000)
         expect((await control.call('GET', '/readyz')).body).toMatchObject({

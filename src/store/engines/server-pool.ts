@@ -54,7 +54,11 @@ export class ServerPool {
           oid === int8 ? parseSafeInteger : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
       },
     })
-    this.#pool.on('error', options.onConnectionLost)
+    this.#pool.on('error', (error) => {
+      // It has the whole connection, which is no help in a log.
+      Reflect.deleteProperty(error, 'client')
+      options.onConnectionLost(error)
+    })
     // The pool reports only errors of idle connections. For a connection in use, the query fails.
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
   }
