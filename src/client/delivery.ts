@@ -35,6 +35,8 @@ export type DeliveryOptions = {
   readonly endpoint?: string | undefined
   readonly compression: 'gzip' | 'none'
   readonly requestTimeoutMs: number
+  /** Undefined: what the endpoint says. */
+  readonly acknowledgement?: 'disk' | 'copied' | undefined
   readonly fetch: Fetch
   /** Called before each repetition. */
   readonly onRetry?: (failure: unknown, delayMs: number) => void
@@ -145,12 +147,13 @@ export class Delivery {
     idempotencyKey: string,
     count: number,
   ): Promise<Stored> {
-    const { apiKey, requestTimeoutMs, fetch } = this.#options
+    const { apiKey, requestTimeoutMs, acknowledgement, fetch } = this.#options
     const attempt = new Bound('a request', Math.min(requestTimeoutMs, bound.remainingMs), bound.signal)
     const headers = {
       'x-api-key': apiKey,
       'content-type': 'application/x-ndjson',
       'idempotency-key': idempotencyKey,
+      ...(acknowledgement === undefined ? {} : { 'inlet-ack': acknowledgement }),
       ...encoding,
     }
     this.counters.requests += 1

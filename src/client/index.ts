@@ -7,6 +7,7 @@
 
 export type { CallOptions } from './bound.ts'
 export { type Client, type ClientOptions, createClient } from './client.ts'
+export type { CommittedReceipt } from './commit-watch.ts'
 export { DeliveryError, type Receipt } from './delivery.ts'
 export { ApiError, ConnectionError, type ErrorCode, type FieldError, InletError, TimeoutError } from './errors.ts'
 export type { Schemas } from './generated/schema.ts'

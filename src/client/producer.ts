@@ -2,9 +2,10 @@
  * Sends records in batches, and says which are stored.
  *
  * Owns: what waits in memory, when a batch is sent, the end of each send. Does not own: requests and their repetition (delivery.ts).
- * Law: a send resolves only after its records are on the disk of a node. What is neither resolved nor rejected is in memory.
+ * Law: a send resolves only after its records are as safe as the producer was told. They are in memory until they are on the disk of a node.
  */
 import { Bound, type CallOptions } from './bound.ts'
+import { CommitWatch } from './commit-watch.ts'
 import { deferred } from './deferred.ts'
 import { Delivery, type Part, type Receipt } from './delivery.ts'
 import { InletError } from './errors.ts'
@@ -32,7 +33,12 @@ export type ProducerOptions = {
   readonly whenFull?: 'wait' | 'reject' | undefined
   /** Requests are compressed with gzip, if not set. */
   readonly compression?: 'gzip' | 'none' | undefined
-  /** How long a batch is attempted before its sends reject: 5 minutes if not set, at most 23 hours. */
+  /**
+   * When a send resolves: once its record is on the `disk` of a node, `copied` to the copy store as well, or `committed`, so that it is readable
+   * in the bucket. If not set, what the endpoint says.
+   */
+  readonly acknowledgement?: 'disk' | 'copied' | 'committed' | undefined
+  /** How long a batch is attempted before its sends reject, and how long its commit is waited for: 5 minutes if not set, at most 23 hours. */
   readonly deliveryTimeoutMs?: number | undefined
   /** Bound of one request: 60 s if not set. */
   readonly requestTimeoutMs?: number | undefined
@@ -53,7 +59,7 @@ export class ClosedError extends InletError {
 export type ProducerStats = {
   readonly recordsStored: number
   readonly recordsFailed: number
-  /** Sends that have not ended. */
+  /** Sends that have not ended, those that wait for their commit included. */
   readonly recordsPending: number
   /** Memory that they take, without those that wait for room. */
   readonly bytesBuffered: number
@@ -68,11 +74,13 @@ export type ProducerStats = {
   readonly splits: number
 }
 
-type Entry = {
-  readonly line: Uint8Array<ArrayBuffer>
-  readonly resolve: (receipt: Receipt) => void
-  readonly reject: (error: unknown) => void
-}
+/** The send of a record that has not ended. */
+type Send = { readonly resolve: (receipt: Receipt) => void; readonly reject: (error: unknown) => void }
+
+type Entry = Send & { readonly line: Uint8Array<ArrayBuffer> }
+
+/** Records that are stored, and wait for their commit. */
+type Uncommitted = { readonly first: number; readonly sends: readonly Send[] }
 
 type OpenBatch = { readonly first: number; readonly entries: Entry[]; readonly since: number; bytes: number }
 
@@ -111,6 +119,9 @@ export class Producer {
   /** Full batches that wait for a request, the oldest first. */
   readonly #full: OpenBatch[] = []
   readonly #inFlight = new Set<OpenBatch>()
+  readonly #uncommitted = new Set<Uncommitted>()
+  /** Undefined: sends resolve without their commit. */
+  readonly #commits: CommitWatch | undefined
   #bytesBuffered = 0
   /** Entries so far that got room. */
   #admitted = 0
@@ -127,11 +138,11 @@ export class Producer {
 
   /** See `createProducer`. */
   constructor(options: ProducerOptions) {
-    const { compression = 'gzip', requestTimeoutMs = 60_000, fetch: send = fetch, whenFull = 'wait' } = options
-    this.#delivery = new Delivery({
-      ...{ url: options.url, apiKey: options.apiKey, endpoint: options.endpoint, compression, requestTimeoutMs },
-      fetch: (...request) => send(...request),
-    })
+    const { url, apiKey, endpoint, acknowledgement, compression = 'gzip', requestTimeoutMs = 60_000 } = options
+    const { fetch: send = fetch, whenFull = 'wait' } = options
+    const target = { url, apiKey, endpoint, fetch: (...request: Parameters<Fetch>) => send(...request) }
+    const level = acknowledgement === 'committed' ? undefined : acknowledgement
+    this.#delivery = new Delivery({ ...target, acknowledgement: level, compression, requestTimeoutMs })
     this.#whenFull = whenFull
     this.#limits = {
       batchBytesMax: within('batchBytesMax', options.batchBytesMax, 1024 * 1024, 1, 1024 ** 3),
@@ -141,10 +152,15 @@ export class Producer {
       bufferBytesMax: within('bufferBytesMax', options.bufferBytesMax, 64 * 1024 * 1024, 1, Number.MAX_SAFE_INTEGER),
       deliveryTimeoutMs: within('deliveryTimeoutMs', options.deliveryTimeoutMs, 5 * 60_000, 1, 23 * hourMs),
     }
+    if (acknowledgement === 'committed') {
+      const { deliveryTimeoutMs: timeoutMs } = this.#limits
+      this.#commits = new CommitWatch({ ...target, timeoutMs, signal: this.#closing.signal })
+    }
   }
 
   /**
-   * Sends a record, together with others. Resolves when it is on disk, with the segment that holds it. Rejects with a `RecordError` if it
+   * Sends a record, together with others. Resolves when it is on disk, with the segment that holds it, or as `acknowledgement` says: then with
+   * the `CommittedReceipt`. Rejects with a `RecordError` if it
    * cannot be sent, a `BufferFullError`, a `ClosedError`, or a `DeliveryError` if it was not acknowledged in time.
    */
   async send(record: SendableRecord): Promise<Receipt> {
@@ -206,10 +222,12 @@ export class Producer {
   }
 
   /**
-   * Accepts no more records, and waits for those that it has. After `timeoutMs` (30 s if not set) it gives up: the rest rejects, and so does
-   * this call, with a `TimeoutError`.
+   * Accepts no more records, and waits for those that it has. After `timeoutMs` (30 s if not set, or the delivery timeout for those that wait for
+   * their commit) it gives up: the rest rejects, and so does this call, with a `TimeoutError`.
    */
-  close({ timeoutMs = 30_000, signal }: CallOptions = {}): Promise<void> {
+  close({ timeoutMs, signal }: CallOptions = {}): Promise<void> {
+    const { deliveryTimeoutMs } = this.#limits
+    timeoutMs ??= this.#commits === undefined ? 30_000 : deliveryTimeoutMs
     this.#closed ??= this.flush({ timeoutMs, signal }).finally(() => this.#end())
     return this.#closed
   }
@@ -220,11 +238,12 @@ export class Producer {
 
   get stats(): ProducerStats {
     const pending = [...this.#inFlight, ...this.#full, ...(this.#open === undefined ? [] : [this.#open])]
+    const sends = [...pending.map(({ entries }) => entries), ...[...this.#uncommitted].map((waiting) => waiting.sends)]
     const { bytesSent, requests, retries, replays, splits } = this.#delivery.counters
     return {
       recordsStored: this.#stored,
       recordsFailed: this.#failed,
-      recordsPending: pending.reduce((sum, { entries }) => sum + entries.length, this.#waiting.size),
+      recordsPending: sends.reduce((sum, { length }) => sum + length, this.#waiting.size),
       bytesBuffered: this.#bytesBuffered,
       ...{ bytesSent, requests, retries, replays, splits },
     }
@@ -232,7 +251,7 @@ export class Producer {
 
   /** The number of the oldest entry that has not ended. Entries that wait for room come after all others. */
   get #firstPending(): number {
-    const firsts = [...this.#inFlight, ...this.#full].map(({ first }) => first)
+    const firsts = [...this.#uncommitted, ...this.#inFlight, ...this.#full].map(({ first }) => first)
     return Math.min(this.#open?.first ?? this.#admitted, ...firsts)
   }
 
@@ -286,6 +305,11 @@ export class Producer {
     })
     this.#inFlight.delete(batch)
     this.#settle(batch, parts)
+    this.#goOn()
+  }
+
+  /** Memory, or a request, is free. */
+  #goOn(): void {
     for (const entry of this.#waiting) {
       if (!this.#hasRoom(entry)) break
       this.#waiting.delete(entry)
@@ -295,18 +319,41 @@ export class Producer {
     for (const watch of this.#watchers) watch()
   }
 
-  #settle({ entries, bytes }: OpenBatch, parts: readonly Part[]): void {
+  #settle({ first, entries, bytes }: OpenBatch, parts: readonly Part[]): void {
     this.#bytesBuffered -= bytes + entries.length * entryBytes
     let index = 0
     for (const part of parts) {
-      for (const entry of entries.slice(index, index + part.count)) {
-        if ('receipt' in part) entry.resolve(part.receipt)
-        else entry.reject(part.error)
-      }
-      if ('receipt' in part) this.#stored += part.count
-      else this.#failed += part.count
+      // Without their lines, which are stored, or sent no more.
+      const sends = entries.slice(index, index + part.count).map(({ resolve, reject }) => ({ resolve, reject }))
+      if ('error' in part) this.#reject(sends, part.error)
+      else if (this.#commits === undefined) this.#resolve(sends, part.receipt)
+      else void this.#awaitCommit(this.#commits, { first: first + index, sends }, part.receipt)
       index += part.count
     }
+  }
+
+  async #awaitCommit(commits: CommitWatch, stored: Uncommitted, receipt: Receipt): Promise<void> {
+    const bytes = stored.sends.length * entryBytes
+    this.#bytesBuffered += bytes
+    this.#uncommitted.add(stored)
+    try {
+      this.#resolve(stored.sends, await commits.committed(receipt))
+    } catch (error) {
+      this.#reject(stored.sends, error)
+    }
+    this.#uncommitted.delete(stored)
+    this.#bytesBuffered -= bytes
+    this.#goOn()
+  }
+
+  #resolve(sends: readonly Send[], receipt: Receipt): void {
+    this.#stored += sends.length
+    for (const { resolve } of sends) resolve(receipt)
+  }
+
+  #reject(sends: readonly Send[], error: unknown): void {
+    this.#failed += sends.length
+    for (const { reject } of sends) reject(error)
   }
 
   /** Rejects everything that is left. What is on its way ends by its signal. */

@@ -9,6 +9,7 @@ import { runCli } from '../support/cli.ts'
 import { newRegion, useControl } from '../support/control.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { ScriptedProxy } from '../support/scripted-proxy.ts'
+import { aCommit } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
 const program = resolve(import.meta.dirname, '../../src/main.ts')
@@ -70,6 +71,31 @@ describe('inlet send', () => {
     expect(third.out).toContain('All of them had been stored before; use --again')
     expect(await target.send(target.endpoint, file, '--again')).toMatchObject({ out: '12,000 records stored.\n' })
     expect(await target.stored()).toEqual([...lines, ...lines])
+  })
+
+  test('--ack committed ends once all segments are in the bucket, and names their objects', async () => {
+    await using target = await newTarget()
+    const file = fileOf(linesOf(3).join('\n'))
+    expect(await target.send(target.endpoint, file)).toMatchObject({ code: 0, out: '3 records stored.\n' })
+    const waiting = target.send(target.endpoint, file, '--ack', 'committed', '--json')
+    await until('a question', () => target.node.control.deliveredLookups > 0)
+    const [{ node_id }] = JSON.parse((await target.send(target.endpoint, file, '--json')).out).segments
+    const commit = aCommit(node_id, target.endpoint, 0)
+    target.node.control.commits.push(commit)
+    const { code, out } = await waiting
+    const keys = [commit.artifacts['parquet']?.key]
+    expect([code, JSON.parse(out).segments]).toEqual([0, [{ node_id, segment_seq: 0, commit_id: commit.id, keys }]])
+    const again = await target.send(target.endpoint, file, '--ack', 'committed')
+    expect(again.out).toContain('They are in the bucket, in 1 object.')
+  })
+
+  test('--ack committed ends with an error if that takes too long: the records are stored', async () => {
+    await using target = await newTarget()
+    const file = fileOf('{"n":1}\n')
+    const { code, err } = await target.send(target.endpoint, file, '--ack', 'committed', '--timeout', '1')
+    expect([code, err]).toEqual([1, expect.stringContaining('1 record stored.')])
+    expect(err).toContain('the records are stored: the commit of their segment')
+    expect(await target.send(target.endpoint, file, '--ack', 'twice')).toMatchObject({ code: 2 })
   })
 
   test('equal batches at different places of a file are all stored', async () => {

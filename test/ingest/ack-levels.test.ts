@@ -1,5 +1,6 @@
 /** The acknowledgement that a sender asks for: `Inlet-Ack` over HTTP, and the user property of MQTT 5. */
 import { afterEach, describe, expect, test } from 'vitest'
+import { newId } from '#model/id.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { MqttClient, type Version } from '../support/mqtt-client.ts'
 import { mqttEndpoint } from '../support/mqtt-node.ts'
@@ -96,6 +97,47 @@ describe('over HTTP', () => {
   test('no level: the response has no header', async () => {
     await using node = await start()
     expect((await send(node, {})).headers.get('inlet-ack')).toBe(null)
+  })
+})
+
+describe('GET /v1/ingest/receipts/{receipt}', () => {
+  const endpoint = anEndpoint()
+  const start = () => IngestNode.start({ snapshot: aSnapshot({ endpoints: [endpoint] }) })
+  const ask = (node: IngestNode, receipt: string, prefer = 'wait=0', key = secretOf('a')) =>
+    fetch(`${node.url}/v1/ingest/receipts/${receipt}`, { headers: { 'x-api-key': key, prefer } })
+
+  test('200 with the keys of a segment of any node, 202 while it has no commit', async () => {
+    await using node = await start()
+    const other = newId()
+    const commit = aCommit(other, endpoint.id, 5)
+    node.control.commits.push(commit)
+    const found = await ask(node, `${other}-5`)
+    const keys = [commit.artifacts['parquet']?.key]
+    expect([found.status, await found.json()]).toEqual([200, { node_id: other, segment_seq: 5, commit_id: commit.id, keys }])
+    const none = await ask(node, `${other}-6`)
+    expect([none.status, await none.json()]).toEqual([202, { node_id: other, segment_seq: 6 }])
+  })
+
+  test('202 at once from a node that stops', async () => {
+    await using node = await start()
+    const response = ask(node, `${newId()}-0`, 'wait=300')
+    await until('a question', () => node.control.deliveredLookups > 0)
+    await node.stop()
+    expect((await response).status).toBe(202)
+  })
+
+  test.each([
+    ['no receipt', 'x', secretOf('a'), 404],
+    ['a key that is unknown', `${newId()}-0`, secretOf('z'), 401],
+  ])('%s: %s', async (_, receipt, key, status) => {
+    await using node = await start()
+    expect((await ask(node, receipt, 'wait=0', key)).status).toBe(status)
+  })
+
+  test('404 for POST: nothing is stored there', async () => {
+    await using node = await start()
+    const response = await fetch(`${node.url}/v1/ingest/receipts/${newId()}-0`, { method: 'POST', body: '{}' })
+    expect(response.status).toBe(404)
   })
 })
 

@@ -17,6 +17,7 @@ import {
 } from '#client/index.ts'
 import { anEndpoint, aSnapshot, IngestNode, type IngestNodeOptions, secretOf } from '../support/ingest-node.ts'
 import { type Fault, ScriptedProxy } from '../support/scripted-proxy.ts'
+import { aCommit } from '../support/test-node.ts'
 import { runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
 
@@ -53,6 +54,14 @@ class Rig implements AsyncDisposable {
   }
 }
 
+/** Stores one more record, and returns its receipt. */
+async function createReceipt({ node, endpointId }: Rig) {
+  const producer = createProducer({ url: node.url, apiKey: secretOf('a'), endpoint: endpointId })
+  const receipt = await producer.send({ n: 0 })
+  await producer.close()
+  return receipt
+}
+
 const refusal = (status: number, error: string, retryAfter?: string): Fault => ({
   status,
   body: { type: 'x', title: 'x', status, error, detail: `refused: ${error}` },
@@ -76,6 +85,29 @@ describe('send', () => {
     const [frame] = await rig.node.stored(rig.endpointId)
     expect(frame?.recordCount).toBe(6)
     expect(frame?.payload.toString()).toContain('{"text":"ü 😀"}\n["a"]\n{"as": "text"}\n{"crlf":1}')
+  })
+
+  test('that waits for commits resolves with the objects, and holds back no other batch meanwhile', async () => {
+    await using rig = await Rig.start({ acknowledgement: 'committed', batchRecordsMax: 1 })
+    const sends = [rig.producer.send({ n: 1 }), rig.producer.send({ n: 2 })]
+    await until('both to be stored', () => rig.producer.stats.requests === 2 && rig.node.control.deliveredLookups > 0)
+    expect(rig.producer.stats).toMatchObject({ recordsStored: 0, recordsPending: 2 })
+    const { node_id } = await createReceipt(rig)
+    const commit = aCommit(node_id, rig.endpointId, 0)
+    rig.node.control.commits.push(commit)
+    const committed = { node_id, segment_seq: 0, commit_id: commit.id, keys: [commit.artifacts['parquet']?.key] }
+    expect(await Promise.all(sends)).toEqual([committed, committed])
+    expect(rig.producer.stats).toMatchObject({ recordsStored: 2, recordsPending: 0, bytesBuffered: 0 })
+  })
+
+  test('that waits for commits rejects once it took too long, or the producer ends', async () => {
+    await using rig = await Rig.start({ acknowledgement: 'committed', deliveryTimeoutMs: 1_500 })
+    await expect(rig.producer.send({ n: 1 })).rejects.toThrow(TimeoutError)
+    const last = rig.producer.send({ n: 2 }).catch((error: unknown) => error)
+    await until('it to be stored', () => rig.producer.stats.requests === 2)
+    await expect(rig.producer.close({ timeoutMs: 50 })).rejects.toThrow(TimeoutError)
+    expect(await last).toBeInstanceOf(ClosedError)
+    expect(rig.producer.stats).toMatchObject({ recordsFailed: 2, recordsPending: 0, bytesBuffered: 0 })
   })
 
   test('rejects what is no record, and nothing else', async () => {

@@ -3,10 +3,13 @@ import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
+import { type CommittedReceipt, CommitWatch } from '#client/commit-watch.ts'
 import { Delivery } from '#client/delivery.ts'
 import { MiB } from '#lib/bytes.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import { errorCode } from '#lib/files.ts'
 import { UserError } from '#lib/user-error.ts'
+import type { AckLevel } from '#model/ack-level.ts'
 import { openRemote } from '../remote/remote.ts'
 import { findEndpoint } from '../resources/find.ts'
 import { type CliContext, UsageError } from '../terminal/context.ts'
@@ -18,6 +21,7 @@ export type SendFlags = {
   readonly parallel: number
   readonly timeout: number
   readonly key?: string
+  readonly ack?: AckLevel
   readonly again: boolean
   readonly json: boolean
 }
@@ -28,14 +32,16 @@ type Input = { readonly name: string; readonly bytes: number | undefined; readon
 const lingerMs = 500
 
 export async function send(this: CliContext, flags: SendFlags, endpoint: string, file = '-'): Promise<void> {
-  const { key, again, parallel, timeout } = flags
+  const { key, again, parallel, timeout, ack } = flags
   if (again && key !== undefined) throw new UsageError('--again and --key exclude each other')
   const input = await openInput(file)
   const { url, apiKey, id } = await findTarget(this, endpoint)
+  const target = { url, apiKey, endpoint: id, fetch }
   const isTerminal = this.process.stderr.isTTY === true
   const progress = new SendingProgress(this, input)
   const delivery = new Delivery({
-    ...{ url, apiKey, endpoint: id, compression: 'gzip', requestTimeoutMs: 60_000, fetch },
+    ...{ ...target, compression: 'gzip', requestTimeoutMs: 60_000 },
+    acknowledgement: ack === 'committed' ? undefined : ack,
     onRetry: (failure) => progress.note(messageOf(failure)),
   })
   // A pipe, also one with a name, has other records each time, even if they look the same. Those of a file are the same when it is sent again.
@@ -47,14 +53,24 @@ export async function send(this: CliContext, flags: SendFlags, endpoint: string,
     // A pipe may be quiet for long.
     onFailure: (failure) => input.chunks.destroy(failure),
   })
+  const stopping = new AbortController()
   const stop = () => {
     const reason = new UserError('interrupted')
     sending.stop(reason)
+    stopping.abort(reason)
     input.chunks.destroy(reason)
   }
+  const commits: CommittedReceipt[] = []
   process.once('SIGINT', stop)
   try {
     await sending.run(readBatches(input.chunks, { bytesMax: MiB, ...(isRepeatable ? {} : { lingerMs }) }))
+    const { segments } = sending.summary
+    const watch = new CommitWatch({ ...target, timeoutMs: timeout * 1000, signal: stopping.signal })
+    for (const receipt of ack === 'committed' ? segments : []) {
+      progress.committed(commits.length, segments.length)
+      // Segments are delivered in their order.
+      commits.push(await watch.committed(receipt))
+    }
   } catch (error) {
     const hint = isRepeatable
       ? 'Send the same again to continue: what is stored is not stored twice, for 24 hours.'
@@ -66,14 +82,17 @@ export async function send(this: CliContext, flags: SendFlags, endpoint: string,
     input.chunks.destroy()
     progress.end(isTerminal)
   }
-  this.process.stdout.write(flags.json ? `${JSON.stringify(sending.summary)}\n` : describe(sending))
+  const summary = { ...sending.summary, ...(ack === 'committed' ? { segments: commits } : {}) }
+  this.process.stdout.write(flags.json ? `${JSON.stringify(summary)}\n` : describe(sending, commits))
 }
 
-function describe({ stored, replayed }: Sending): string {
+function describe({ stored, replayed }: Sending, commits: readonly CommittedReceipt[]): string {
   if (stored === 0) return 'There are no records in the input.\n'
   const before = replayed === stored ? 'All of them' : `${replayed.toLocaleString('en-US')} of them`
   const earlier = replayed === 0 ? '' : ` ${before} had been stored before; use --again to store them once more.`
-  return `${count(stored)} stored.${earlier}\n`
+  const objects = new Set(commits.flatMap(({ keys }) => keys)).size
+  const inBucket = commits.length === 0 ? '' : ` They are in the bucket, in ${countNoun(objects, 'object')}.`
+  return `${count(stored)} stored.${earlier}${inBucket}\n`
 }
 
 function count(records: number): string {
@@ -136,6 +155,11 @@ class SendingProgress {
     this.#note = ''
     if (this.#bar !== undefined) this.#bar.show(Math.min(end, this.#input.bytes ?? end), count(records))
     else if (this.#context.process.stderr.isTTY === true) this.#context.process.stderr.write(`\r  ${count(records)}\u001b[K`)
+  }
+
+  committed(done: number, segments: number): void {
+    const { stderr } = this.#context.process
+    if (stderr.isTTY === true) stderr.write(`\r  committed: ${done} of ${countNoun(segments, 'segment')}\u001b[K`)
   }
 
   end(isTerminal: boolean): void {

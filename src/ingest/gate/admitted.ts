@@ -14,7 +14,7 @@ import { type AckRequest, requireLevel } from './ack-request.ts'
 import { AdmittedSession, type SessionClient } from './admitted-session.ts'
 import type { Allowance } from './allowance.ts'
 import { appendOnce } from './append-once.ts'
-import type { CommitWait } from './commit-waits.ts'
+import type { CommitWait, Delivered } from './commit-waits.ts'
 import type { GateContext } from './context.ts'
 import { awaitsCopy, requireCopyStore, whenAcknowledgeable } from './copied.ts'
 import { type KeptSender, keptSenderOf } from './kept-sender.ts'
@@ -127,6 +127,14 @@ export class Admitted {
       ...{ client, endpoint: this.endpoint, keyId: this.keyId, revision: this.#revision },
       ...{ protocol: this.#sender.protocol, remote: this.#sender.remote },
     })
+  }
+
+  /** Resolves with the commit of a segment of the endpoint, which any node may have: undefined if there is none in time. */
+  awaitDelivery(segment: { readonly nodeId: string; readonly seq: number }, waitMs: number): Promise<Delivered | undefined> {
+    this.#consume()
+    const { id: endpointId, account_id: accountId } = this.endpoint
+    this.#commitWait = this.#context.commitWaits.wait({ accountId, endpointId, ...segment }, waitMs)
+    return this.#commitWait.delivered
   }
 
   /** Counts a refusal of the request, or of a part of it. */

@@ -13,9 +13,10 @@ import type { Appended } from '#log/log-writer.ts'
 import { ackLevelName } from '#model/ack-level.ts'
 import { otlpLimits, requestLimits } from '#model/limits.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
+import { parseReceiptId } from '#model/receipt.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
-import { type AckRequest, readAckRequest } from '../gate/ack-request.ts'
+import { type AckRequest, readAckRequest, readWaitMs } from '../gate/ack-request.ts'
 import type { Admitted, Responder } from '../gate/admitted.ts'
 import { forwardedForOf, type Remote } from '../gate/client-addresses.ts'
 import type { ConnectionSlot } from '../gate/connection-budget.ts'
@@ -112,20 +113,29 @@ export class Exchange implements Receiving, Sender, Responder {
 
   /** Reads and stores the records of the request. `query` is what follows the `?`. */
   receive(query: string, content: ContentKind): void {
-    const { gate, isDraining, traces, clock } = this.#context
+    const { traces, clock } = this.#context
     this.#connection.receiving = this
     if (traces !== undefined) this.#startedAtMs = clock.monotonic()
     this.#content = content
+    this.#admit(query, (admitted) => this.#receiveBody(admitted))
+  }
+
+  /** Responds with the commit of records that were acknowledged, once there is one. */
+  lookUp(query: string, receiptId: string): void {
+    const receipt = parseReceiptId(receiptId)
+    if (receipt === undefined)
+      this.reject(new AppError('not_found', 'this is no receipt: it is <node_id>-<segment_seq>, from the response of ingest'))
+    else this.#admit(query, (admitted) => this.#awaitDelivery(admitted, receipt))
+  }
+
+  #admit(query: string, onAdmitted: (admitted: Admitted) => void): void {
+    const { gate, isDraining } = this.#context
     try {
       if (query !== '') ({ key: this.#urlKey, query: this.#query } = takeUrlKey(query))
       if (isDraining()) throw shuttingDown()
       const admitted = gate.admit(this)
-      if (!(admitted instanceof Promise)) this.#receiveBody(admitted)
-      else
-        admitted.then(
-          (late) => this.#receiveBody(late),
-          (error: unknown) => this.reject(error),
-        )
+      if (!(admitted instanceof Promise)) onAdmitted(admitted)
+      else admitted.then(onAdmitted, (error: unknown) => this.reject(error))
     } catch (error) {
       this.reject(error)
     }
@@ -222,6 +232,25 @@ export class Exchange implements Receiving, Sender, Responder {
     } catch (error) {
       this.reject(error)
     }
+  }
+
+  #awaitDelivery(admitted: Admitted, { node_id, segment_seq }: { readonly node_id: string; readonly segment_seq: number }): void {
+    this.#admitted = admitted
+    const waitMs = Math.max(readWaitMs(this.#request.headers['prefer']?.toString()), httpLimits.lookUpMsMin)
+    this.#response.once('close', () => admitted.end())
+    admitted
+      .awaitDelivery({ nodeId: node_id, seq: segment_seq }, waitMs)
+      .then((delivered) => {
+        const close = this.#context.endsConnections()
+        const commit = delivered && { commit_id: delivered.commitId, keys: delivered.keys }
+        this.#end()
+        const status = delivered === undefined ? 202 : 200
+        this.#context.counters.countResponse(status)
+        if (this.#response.destroyed) return
+        if (close) this.#connection.closeAfterResponse({ bytesFollow: false })
+        sendJson(this.#response, status, JSON.stringify({ node_id, segment_seq, ...commit }), { close })
+      })
+      .catch((error: unknown) => this.reject(error))
   }
 
   /** Runs all other checks that need only the head. */

@@ -18,6 +18,8 @@ export const httpLimits = {
   lingerIdleMs: 5_000,
   /** After SIGTERM, how long a body in progress may take to arrive. */
   drainBodyMs: 5_000,
+  /** Control is asked at least once who has the commit of a receipt. */
+  lookUpMsMin: 2_000,
   /** `Retry-After` of a node that is shutting down. */
   retryAfterSeconds: 2,
 } as const

@@ -16,6 +16,9 @@ export const recordPaths: ReadonlyMap<string, ContentKind> = new Map([
   ['/v1/alias', 'event'],
 ])
 
+/** Before the id of a receipt: what became of its records. */
+export const receiptPath = '/v1/ingest/receipts/'
+
 /** Where exporters of OpenTelemetry send what Inlet does not take. */
 const otherExports: ReadonlySet<string> = new Set(['/v1/traces', '/v1/metrics'])
 

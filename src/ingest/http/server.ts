@@ -28,7 +28,7 @@ import { httpLimits } from './limits.ts'
 import { isOperatorPath, type OperatorOptions, operatorProblem, sendOperatorResponse } from './operator-routes.ts'
 import { findPage } from './pages.ts'
 import { ReadTurns, stopReading } from './read-turns.ts'
-import { adviceFor, recordPaths } from './record-paths.ts'
+import { adviceFor, receiptPath, recordPaths } from './record-paths.ts'
 import { rawProblem, requestError, sendPage } from './responses.ts'
 import type { UpgradeRoute } from './upgrade-route.ts'
 
@@ -202,14 +202,16 @@ export class HttpServer implements Service {
     const { path, query } = url === ingestPath ? plainTarget : targetOf(url)
     const { cors } = this.#options
     const content = recordPaths.get(path)
-    if (cors !== undefined && content !== undefined) cors.addHeaders(request, response)
+    const isReceipt = path.startsWith(receiptPath)
+    if (cors !== undefined && (content !== undefined || isReceipt)) cors.addHeaders(request, response)
     if (request.rawHeaders.length > 2 * requestLimits.headersMax) {
       const detail = `the request has more than ${requestLimits.headersMax} headers; send fewer`
       exchange.reject(new AppError('headers_too_large', detail), { close: true })
       return
     }
     if (content === undefined) this.#connections.get(request.socket)?.announceIdleTime(response)
-    if (content !== undefined) {
+    if (isReceipt && method === 'GET') exchange.lookUp(query, path.slice(receiptPath.length))
+    else if (content !== undefined) {
       if (method === 'POST') exchange.receive(query, content)
       else if (cors !== undefined && isPreflight(request)) this.#respondToPreflight(cors, exchange, request, response)
       else exchange.reject(new AppError('method_not_allowed', `send events with POST, not ${method}`), { allow: 'POST' })
