@@ -3,8 +3,9 @@
  *
  * Owns: `<data>/taken-over/<node id>`. Does not own: the delivery (adopt.ts), what is in the store (copies/restore.ts).
  * Law: control gives the lost node to this machine before its copies are read. The credential is durable before, so a command that was
- * stopped goes on.
+ * stopped goes on. A directory of an earlier takeover is not used again once another machine has got the node: it has another log.
  */
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { controlOf } from '#config/addresses.ts'
 import type { Config } from '#config/config.ts'
@@ -40,7 +41,7 @@ export type AdoptedCopy = {
   readonly directory: string
   /** Call it once all is delivered. */
   removeCopies(): Promise<void>
-  /** Tells control that nothing more happens here: all is delivered, or needs a person. Never rejects. */
+  /** Tells control that nothing more happens here: all is delivered, or needs a person. Removes the directory if nothing is left. Never rejects. */
   end(): Promise<void>
 }
 
@@ -68,26 +69,50 @@ export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy>
   const place = { store: opened.store, folder: copyFolder(opened.prefix, nodeId) }
   const own = await NodeCredential.open(by, config.paths.nodeCredential, system)
   const control = await ControlClient.open({ ...controlOf(config), pin: null, credential: own, files, clock })
-  const restore = async () => (await readRestored(done)) ?? (await restoreOnce({ ...options, by, control, place, paths, done }))
+  const restore = async () => {
+    await setReplacedAside(options, directory)
+    return (await readRestored(done)) ?? (await restoreOnce({ ...options, by, control, place, paths, done }))
+  }
   const restored = await restore().catch((error: unknown) => {
     opened.close()
     throw error
   })
   const { damaged } = restored
+  let isDelivered = false
   return {
     directory,
     async removeCopies() {
       if (damaged === 0) await removeRestored(place, restored, clock.timeout(removalMsMax))
-      else logger.error({ node_id: nodeId, damaged }, 'the copies stay in the store, because some of them are damaged')
+      else return logger.error({ node_id: nodeId, damaged }, 'the copies stay in the store, because some of them are damaged')
+      isDelivered = true
     },
     async end() {
       opened.close()
       try {
+        if (isDelivered) await rm(directory, { recursive: true, force: true })
         await control.endTakeOver({ lost_node_id: nodeId }, clock.timeout(controlTimeoutMs))
       } catch (error) {
         logger.warn({ node_id: nodeId, reason: errorMessage(error) }, 'control not told that the takeover has ended')
       }
     },
+  }
+}
+
+/** Moves a directory away with which this machine had the node before another one got it. It may have segments that need a person. */
+async function setReplacedAside({ config, nodeId, logger, clock, stopping }: AdoptCopyOptions, directory: string): Promise<void> {
+  const { paths } = withDataDirectory(config, directory)
+  if ((await readTrimmed(system.files, paths.nodeCredential)) === undefined) return
+  const credential = await NodeCredential.open(nodeId, paths.nodeCredential, system)
+  const control = await ControlClient.open({ ...controlOf(config), pin: null, credential, files: system.files, clock })
+  try {
+    await control.fetchCommittedSeqs(nodeId, AbortSignal.any([stopping, clock.timeout(controlTimeoutMs)]))
+  } catch (error) {
+    stopping.throwIfAborted()
+    const fence = error instanceof ControlError ? error.fence : undefined
+    if (fence !== 'node_adopted' && fence !== 'node_released') return
+    const aside = `${directory}-${system.random.bytes(4).toString('hex')}`
+    await rename(directory, aside)
+    logger.warn({ node_id: nodeId, directory: aside, reason: fence }, 'the directory of an earlier takeover was moved')
   }
 }
 

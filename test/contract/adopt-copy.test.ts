@@ -1,0 +1,105 @@
+/** The first part of a takeover by copies: a machine gets the place of a lost node, with a directory for its log. */
+import { existsSync, readdirSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { newNodeSecret } from '#auth/node-credential.ts'
+import { adoptCopy } from '#cli/serve/adopt-copy.ts'
+import { type Config, readConfig } from '#config/config.ts'
+import { withDataDirectory } from '#config/data-paths.ts'
+import { copyFolder } from '#copies/copy-names.ts'
+import { openCopyStore } from '#copies/open-store.ts'
+import { putWriterState } from '#copies/writer-state.ts'
+import { writeDurably } from '#lib/files.ts'
+import { system } from '#lib/system.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import { newId } from '#model/id.ts'
+import { ControlClient } from '#node/control-client.ts'
+import { NodeCredential } from '#node/credential.ts'
+import { Registration } from '#node/registration.ts'
+import { clientOf, newRegion, nodeToken, operatorToken, useControl } from '../support/control.ts'
+import { readMarkers } from '../support/read-markers.ts'
+import { TestNode } from '../support/test-node.ts'
+import { until } from '../support/until.ts'
+
+const control = useControl()
+const operator = () => clientOf(control().call, operatorToken)
+const logger = createLogger('test', 'silent')
+const { signal } = new AbortController()
+
+let directory = ''
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-adopt-copy-'))
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+/** Makes the data directory one of a node. */
+async function register(config: Config, region: string): Promise<void> {
+  const nodeId = newId()
+  await writeDurably(system.files, config.paths.nodeId, Buffer.from(`${nodeId}\n`))
+  const credential = await NodeCredential.open(nodeId, config.paths.nodeCredential, system)
+  const client = new ControlClient({ ...system, url: control().app.nodeApiUrl, credential, timeoutMs: 5_000 })
+  const node = { region, ipv4: [], ipv6: [], ingest_address: '' }
+  await new Registration({ client, credential, joinSecret: nodeToken, node, logger }).register(signal, false)
+}
+
+/** A lost node with a copy store, and a machine of its region. */
+async function furnished() {
+  const region = newRegion()
+  const lost = await TestNode.register(control(), region)
+  const config = readConfig({
+    ...{ INLET_DATA_DIR: join(directory, 'data'), INLET_CONTROL_URL: control().app.nodeApiUrl, INLET_REGION: region },
+    INLET_COPY_URL: pathToFileURL(join(directory, 'copies')).href,
+  })
+  const { copyUrl } = config
+  if (copyUrl === null) throw new Error('no copy store')
+  await register(config, region)
+  const { store, prefix } = await openCopyStore({ ...config, copyUrl }, system)
+  await putWriterState(store, copyFolder(prefix, lost.id), { number: 0, state: { fences: 0, below: {} } }, signal)
+  const adopt = async () => {
+    control().clock.advance(16_000)
+    const adopting = adoptCopy({ config, nodeId: lost.id, logger, clock: system.clock, stopping: signal })
+    const isTaken = async () =>
+      (await control().store.db.selectFrom('take_overs').select('node_id').where('node_id', '=', lost.id).execute()).length > 0
+    await Promise.race([adopting, until('the takeover', isTaken)])
+    await readMarkers(control().store)
+    const copy = await adopting
+    const { paths } = withDataDirectory(config, copy.directory)
+    const credential = await NodeCredential.open(lost.id, paths.nodeCredential, system)
+    lost.secret = credential.secret
+    const { status } = await lost.call('GET', `committed-seqs?node_id=${lost.id}`)
+    return { copy, status }
+  }
+  /** The lost machine gets its place again. */
+  const giveBack = async () => {
+    expect((await operator().delete(`/v1/nodes/${lost.id}/credential?release=true&force=true`)).status).toBe(204)
+    lost.secret = newNodeSecret()
+    await lost.registerAgain()
+  }
+  return { adopt, giveBack, directories: () => readdirSync(join(directory, 'data', 'taken-over')) }
+}
+
+test('goes on where it was stopped', async () => {
+  const { adopt, directories } = await furnished()
+  expect(await adopt()).toMatchObject({ status: 200 })
+  expect(await adopt()).toMatchObject({ status: 200 })
+  expect(directories()).toHaveLength(1)
+})
+
+test('begins anew if another machine has had the node since; what was left of the first time stays', async () => {
+  const { adopt, giveBack, directories } = await furnished()
+  expect(await adopt()).toMatchObject({ status: 200 })
+  await giveBack()
+  expect(await adopt()).toMatchObject({ status: 200 })
+  expect(directories()).toHaveLength(2)
+})
+
+test('leaves nothing behind once all is delivered', async () => {
+  const { adopt } = await furnished()
+  const { copy } = await adopt()
+  await copy.removeCopies()
+  await copy.end()
+  expect(existsSync(copy.directory)).toBe(false)
+})
