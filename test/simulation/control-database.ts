@@ -28,10 +28,13 @@ export type Settings = {
   readonly segmentBytes: number
   readonly segmentMaxAgeSeconds: number
   readonly recordsPerSecond: number
+  /** Without, all views drop all records. */
+  readonly hasViewFiles: boolean
 }
 
 /** Opens a copy of its own. */
-export async function openDatabase({ segmentBytes, segmentMaxAgeSeconds, recordsPerSecond }: Settings): Promise<Store> {
+export async function openDatabase(drawn: Settings): Promise<Store> {
+  const { segmentBytes, segmentMaxAgeSeconds, recordsPerSecond, hasViewFiles } = drawn
   statements ??= await dump(await furnish(openMemory()))
   const store = openMemory()
   for (const statement of statements) await sql.raw(statement).execute(store.db)
@@ -39,6 +42,11 @@ export async function openDatabase({ segmentBytes, segmentMaxAgeSeconds, records
   await store.db.updateTable('endpoints').set(settings).execute()
   const quotas = JSON.stringify({ records_per_second: recordsPerSecond })
   await store.db.updateTable('accounts').set({ quotas }).execute()
+  if (!hasViewFiles)
+    await store.db
+      .updateTable('views')
+      .set(({ ref }) => ({ name: sql<string>`${ref('name')} || '_idle'` }))
+      .execute()
   return store
 }
 

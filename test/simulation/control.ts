@@ -243,6 +243,11 @@ export class SimulatedControl {
     return (await db.selectFrom('jobs').select('id').where('status', '=', 'running').executeTakeFirst()) !== undefined
   }
 
+  /** A machine keeps its id, as long as its disk has one. Returns what is wrong, in words. */
+  findOtherNodes(): readonly string[] {
+    return this.#joined.size > 1 ? [`one node joined as ${[...this.#joined].join(' and ')}`] : []
+  }
+
   /** Returns the keys of the files that compactions made and control knows. */
   async listMergedFiles(): Promise<readonly string[]> {
     const rows = await this.#store.db.selectFrom('compactions').select('file').where('file', 'is not', null).execute()

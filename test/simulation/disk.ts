@@ -432,12 +432,17 @@ class SimulatedFile implements OpenFile {
   readonly #inode: Inode
   readonly #disk: Disk
   readonly #run: Run
+  #isClosed = false
 
   constructor(path: string, inode: Inode, disk: Disk, run: Run) {
     this.path = path
     this.#inode = inode
     this.#disk = disk
-    this.#run = run
+    // A closed file fails as its descriptor does.
+    this.#run = (operation, file, act, half) => {
+      if (this.#isClosed) return Promise.reject(fileError('EBADF', file))
+      return run(operation, file, act, half)
+    }
   }
 
   write(chunks: readonly Uint8Array[], position: number): Promise<void> {
@@ -492,7 +497,9 @@ class SimulatedFile implements OpenFile {
     )
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    this.#isClosed = true
+  }
 
   #change(change: Change): void {
     this.#inode.apply(change)

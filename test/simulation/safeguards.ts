@@ -218,7 +218,6 @@ export const safeguards: readonly Safeguard[] = [
     file: 'log/local/write/current-segment.ts',
     from: "else if (state !== 'open' || frames === 0) await this.abandon()",
     to: '',
-    unfound: 'history 15 found it before views had files, and none of 200 does since: test/crash/wal-faults.test.ts covers it',
   },
   {
     name: 'files of an adoption have keys of their own',
@@ -249,7 +248,6 @@ export const safeguards: readonly Safeguard[] = [
     file: 'node/identity.ts',
     from: 'if (own !== undefined && owner !== undefined && own !== owner) {',
     to: 'if (false) {',
-    unfound: 'history 51 found it before views had files, and none of 400 does since: src/node/identity.test.ts covers it',
   },
   {
     name: 'a footer is compared with the frames before it',
