@@ -19,8 +19,15 @@ export type Running = { readonly url: string; clean(): Promise<void>; stop(): Pr
 /** `url` is for HTTP. With `mqttPort` it also serves MQTT. */
 export async function startInlet(
   directory: string,
-  mqttPort?: number,
-  settings: Readonly<Record<string, string>> = {},
+  {
+    mqttPort,
+    copies = 1,
+    settings = {},
+  }: {
+    readonly mqttPort?: number
+    readonly copies?: number
+    readonly settings?: Readonly<Record<string, string>>
+  } = {},
 ): Promise<Running> {
   const config = readConfig({
     INLET_DATA_DIR: directory,
@@ -63,7 +70,7 @@ export async function startInlet(
         output_formats: ['parquet'],
         kept_headers: [],
         kept_fields: [],
-        copies: 1,
+        copies,
         mqtt_config: {
           enabled: true,
           max_connections: mqttLimits.maxConnections.max,

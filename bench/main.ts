@@ -16,6 +16,7 @@ const all = [
   ...quick,
   'pipeline',
   'commit-latency',
+  'copies',
   'many-views',
   'many-endpoints',
   'windows',

@@ -54,11 +54,9 @@ function createFloor(certificate: { readonly cert?: Buffer; readonly key?: Buffe
 async function startOurs(): Promise<Running> {
   const port = await freePort()
   const certificate = { INLET_TLS_CERTIFICATE_FILE: files.cert, INLET_TLS_KEY_FILE: files.key }
-  const settings = { INLET_MAX_CONNECTIONS: '1000000', INLET_MAX_UNAUTHENTICATED_PER_ADDRESS: '4000' }
-  const { url, ...running } = await startInlet(join(directory, transport), port, {
-    ...settings,
-    ...(isSecure ? certificate : {}),
-  })
+  const bounds = { INLET_MAX_CONNECTIONS: '1000000', INLET_MAX_UNAUTHENTICATED_PER_ADDRESS: '4000' }
+  const settings = { ...bounds, ...(isSecure ? certificate : {}) }
+  const { url, ...running } = await startInlet(join(directory, transport), { mqttPort: port, settings })
   return { ...running, url: transport.endsWith('websocket') ? new URL(url).host : `127.0.0.1:${port}` }
 }
 
