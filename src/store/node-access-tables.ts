@@ -13,11 +13,11 @@ export type NodeAccessTables = {
     /** When it was revoked, before its node was removed, released or replaced. */
     revoked_at: number | null
   }
-  /** Lost nodes, until their copies are delivered. */
+  /** Nodes that are lost, or may be, with the node that has taken them over; until they are removed or released. */
   take_overs: {
     node_id: string
     by_node_id: string
-    /** When the node that has it last said that it is at it. */
+    /** When the node that has it last said that it is at it; `takeOverEnded` once it has ended. */
     seen_at: number
   }
   join_tokens: {
@@ -36,3 +36,6 @@ export type NodeAccessTables = {
     revoked_at: number | null
   }
 }
+
+/** In place of a time. */
+export const takeOverEnded = Number.MAX_SAFE_INTEGER

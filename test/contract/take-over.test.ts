@@ -209,6 +209,38 @@ describe('with INLET_TAKEOVER_AFTER', () => {
     expect((await b.call('POST', 'take-over/end', { lost_node_id: lost.id })).status).toBe(204)
   })
 
+  test.each(
+    ['removed', 'revoked', 'released'].flatMap((end) => [
+      [end, false],
+      [end, true],
+    ]) as [string, boolean][],
+  )('a node that is %s has lost what it took over, and another one gets that; unless it has ended: %s', async (end, isEnded) => {
+    await using given = await region()
+    const { at, lost, a, b, next } = given
+    at.clock.advance(61_000)
+    expect(await next(a)).toEqual([])
+    at.clock.advance(31_000)
+    expect(await next(a)).toEqual([lost.id])
+    const takeOver = async (by: TestNode) => {
+      const secret = newNodeSecret()
+      expect((await by.call('POST', 'take-over', { lost_node_id: lost.id, secret })).status).toBe(204)
+      lost.secret = secret
+    }
+    const standing = () => lost.call('GET', `committed-seqs?node_id=${lost.id}`)
+    await takeOver(a)
+    expect((await standing()).status).toBe(200)
+    if (isEnded) expect((await a.call('POST', 'take-over/end', { lost_node_id: lost.id })).status).toBe(204)
+    const path = { removed: '?force=true', revoked: '/credential', released: '/credential?release=true&force=true' }[end]
+    const ended = await at.call('DELETE', `/v1/nodes/${a.id}${path}`, undefined, { authorization: `Bearer ${operatorToken}` })
+    expect(ended.status).toBeLessThan(300)
+    expect(await standing()).toMatchObject({ status: 401, body: { fence: 'node_revoked' } })
+    at.clock.advance(61_000)
+    if (isEnded) return expect(await next(b)).toEqual([])
+    expect(await next(b)).toEqual([lost.id])
+    await takeOver(b)
+    expect((await standing()).status).toBe(200)
+  })
+
   test('a node that is heard again is not given away, although it was silent for so long', async () => {
     await using given = await region()
     const { at, a, next, beat } = given

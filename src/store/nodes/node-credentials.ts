@@ -15,6 +15,7 @@ import { renameMachine } from '../commits/loss-rows.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
 import { findProcess } from './nodes.ts'
+import { revokeTaken } from './take-overs.ts'
 
 /** Hashes are SHA-256, lowercase hex. */
 type Claim = {
@@ -214,6 +215,7 @@ export async function findRemovedCredential(db: Db, node_id: string): Promise<Fo
  * machines say that had one. Throws not_found.
  */
 export async function revokeNodeCredential(db: Db, id: string, now: number): Promise<void> {
+  await revokeTaken(db, id, now)
   const node = await findNodeCredential(db, id)
   if (node !== undefined && node.credential_hash !== null) {
     await db.updateTable('nodes').set({ credential_revoked_at: now }).where('id', '=', id).execute()
@@ -229,6 +231,7 @@ export async function revokeNodeCredential(db: Db, id: string, now: number): Pro
 
 /** Lets any node register under the id, also if its node was removed. The machine that has its credential is told so. Throws not_found. */
 export async function releaseNodeCredential(db: Tx, id: string, now: number): Promise<void> {
+  await revokeTaken(db, id, now)
   const fence: Fence = 'node_released'
   const ofRemoved = { node_id: id, fence: removedFence }
   const released = await db
@@ -248,6 +251,7 @@ function noSuchNode(): AppError {
 
 /** Removes a node with everything that it reported. Its id stays with whoever has its credential. */
 export async function deleteNode(db: Tx, id: string, now: number): Promise<void> {
+  await revokeTaken(db, id, now)
   const node = await findNodeCredential(db, id)
   // Before its reports are gone.
   if (node !== undefined) await rememberEnd(db, id, node, { fence: removedFence, revoked_at: node.credential_revoked_at }, now)

@@ -1,9 +1,10 @@
 /**
  * Lost nodes, and the nodes that deliver their copies.
  *
- * Owns: a row for each takeover that has not ended. Does not own: the credentials (node-credentials.ts).
- * Law: a lost node has one row. Of two nodes that ask at once, one gets it.
+ * Owns: a row for each takeover, also once it has ended: the node still has the credential of the lost one. Does not own: the credentials (node-credentials.ts).
+ * Law: a lost node has one row. Of two nodes that ask at once, one gets it. A node that loses its own place loses those that it has taken over, too.
  */
+import { takeOverEnded } from '../node-access-tables.ts'
 import type { Db, Tx } from '../store.ts'
 
 export type TakeOverKey = { readonly node_id: string; readonly by_node_id: string }
@@ -26,19 +27,35 @@ export async function renewTakeOvers(db: Tx, by_node_id: string, nodeIds: readon
     .set({ seen_at: now })
     .where('by_node_id', '=', by_node_id)
     .where('node_id', 'in', nodeIds)
+    .where('seen_at', '<', takeOverEnded)
     .execute()
 }
 
-/** Returns the lost nodes that the node has. */
+/** Returns the lost nodes that the node is, or should be, at. */
 export async function listTakeOvers(db: Db, by_node_id: string): Promise<readonly string[]> {
-  const rows = await db.selectFrom('take_overs').select('node_id').where('by_node_id', '=', by_node_id).execute()
+  const rows = await db
+    .selectFrom('take_overs')
+    .select('node_id')
+    .where('by_node_id', '=', by_node_id)
+    .where('seen_at', '<', takeOverEnded)
+    .execute()
   return rows.map(({ node_id }) => node_id)
 }
 
 export async function endTakeOver(db: Db, { node_id, by_node_id }: TakeOverKey): Promise<void> {
   await db
-    .deleteFrom('take_overs')
+    .updateTable('take_overs')
+    .set({ seen_at: takeOverEnded })
     .where(({ and }) => and({ node_id, by_node_id }))
+    .execute()
+}
+
+/** Refuses what the node does in the place of lost ones, because its own credential is refused from now on. Another node may take them over. */
+export async function revokeTaken(db: Db, by_node_id: string, now: number): Promise<void> {
+  await db
+    .updateTable('nodes')
+    .set(({ fn, val }) => ({ credential_revoked_at: fn.coalesce('credential_revoked_at', val(now)) }))
+    .where('id', 'in', db.selectFrom('take_overs').select('node_id').where('by_node_id', '=', by_node_id))
     .execute()
 }
 
@@ -61,21 +78,22 @@ export async function assignLostNode(db: Tx, { region, by, before, confirmMs }: 
     .selectFrom('nodes')
     .innerJoin('node_processes', 'node_processes.node_id', 'nodes.id')
     .leftJoin('take_overs', 'take_overs.node_id', 'nodes.id')
-    .select(['nodes.id', 'take_overs.by_node_id', 'take_overs.seen_at'])
+    .select(['nodes.id', 'nodes.credential_revoked_at', 'take_overs.by_node_id', 'take_overs.seen_at'])
     .select(({ fn }) => fn.max('node_processes.last_seen_at').as('last_seen_at'))
     .select(({ fn }) => [fn.max('copy_store').as('copy_store'), fn.max('leaving').as('leaving')])
     .where('nodes.region', '=', region)
     .where('nodes.id', '!=', by)
     .where('nodes.credential_hash', 'is not', null)
-    .where('nodes.credential_revoked_at', 'is', null)
     .where('nodes.registered_at', '<', before)
-    .groupBy(['nodes.id', 'take_overs.by_node_id', 'take_overs.seen_at'])
+    .groupBy(['nodes.id', 'nodes.credential_revoked_at', 'take_overs.by_node_id', 'take_overs.seen_at'])
     .having(({ fn }) => fn.max('node_processes.last_seen_at'), '<', before)
     .orderBy('nodes.id')
     .execute()
-  for (const { id, by_node_id, seen_at, last_seen_at, copy_store, leaving } of silent) {
+  for (const { id, credential_revoked_at, by_node_id, seen_at, last_seen_at, copy_store, leaving } of silent) {
     const isTaken = by_node_id !== null && by_node_id !== nobody
-    if (isTaken ? Number(seen_at) >= before : copy_store !== 1 || leaving === 1) continue
+    // A credential of one that is taken may be revoked, with the node that has it.
+    const isOut = credential_revoked_at !== null || copy_store !== 1 || leaving === 1
+    if (isTaken ? Number(seen_at) >= before : isOut) continue
     const isSuspected = by_node_id === nobody && Number(seen_at) > last_seen_at
     if (isSuspected && now - Number(seen_at) < confirmMs) continue
     const taken = { by_node_id: isTaken || isSuspected ? by : nobody, seen_at: now }
