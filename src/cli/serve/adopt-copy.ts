@@ -98,7 +98,7 @@ export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy>
   }
 }
 
-/** Moves a directory away with which this machine had the node before another one got it. It may have segments that need a person. */
+/** Moves a directory away with which this machine had the node before it was revoked, or another one got it. It may have segments that need a person. */
 async function setReplacedAside({ config, nodeId, logger, clock, stopping }: AdoptCopyOptions, directory: string): Promise<void> {
   const { paths } = withDataDirectory(config, directory)
   if ((await readTrimmed(system.files, paths.nodeCredential)) === undefined) return
@@ -109,7 +109,8 @@ async function setReplacedAside({ config, nodeId, logger, clock, stopping }: Ado
   } catch (error) {
     stopping.throwIfAborted()
     const fence = error instanceof ControlError ? error.fence : undefined
-    if (fence !== 'node_adopted' && fence !== 'node_released') return
+    // Nobody takes over the place of a removed node. The adoption says so, or joins again.
+    if (fence === undefined || fence === 'node_removed') return
     const aside = `${directory}-${system.random.bytes(4).toString('hex')}`
     await rename(directory, aside)
     logger.warn({ node_id: nodeId, directory: aside, reason: fence }, 'the directory of an earlier takeover was moved')
