@@ -22,6 +22,7 @@ import {
   type ControlName,
   controlHost,
   controlNames,
+  copyBucket,
   type HostName,
   hostNames,
   hostNumbers,
@@ -139,6 +140,7 @@ export class Cluster implements AsyncDisposable {
         cluster.program(name).start()
         await cluster.untilControlReady(name)
       }
+      await new Customer(services.gateway).createBucket(copyBucket)
       for (const name of nodeNames) await cluster.join(name)
       for (const name of nodeNames) await cluster.untilReady(name)
       await cluster.#createEndpoints()

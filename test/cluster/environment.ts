@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { BindDescription } from '../../tools/services/bind.ts'
 import type { PebbleDescription } from '../../tools/services/pebble.ts'
 import { type GatewayDescription, gatewayEnvironment } from '../support/object-gateway.ts'
-import { baseDomain, type NodeName, ports, regionOf } from './layout.ts'
+import { baseDomain, copyBucket, type NodeName, ports, regionOf } from './layout.ts'
 import type { Host } from './network/host.ts'
 import { clockEnvironment } from './programs/host-clock.ts'
 import type { Environment } from './programs/program.ts'
@@ -77,6 +77,10 @@ export function nodeEnvironment(installation: Installation, host: Host): Environ
     INLET_INGEST_LISTEN: `${listen}:${ports.ingest}`,
     INLET_MQTT_LISTEN: `${listen}:${ports.mqtt}`,
     INLET_DISK_RESERVE_BYTES: '0B',
+    INLET_COPY_URL: `s3://${copyBucket}/nodes`,
+    INLET_COPY_S3_ENDPOINT: gateway.url,
+    INLET_COPY_ACCESS_KEY_ID: gateway.customer.accessKeyId,
+    INLET_COPY_SECRET_ACCESS_KEY: gateway.customer.secretAccessKey,
   }
 }
 

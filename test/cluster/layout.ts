@@ -7,6 +7,8 @@ export const baseDomain = 'inlet.test'
 /** Name of the load balancer. */
 export const controlHost = `control.${baseDomain}`
 export const bucket = 'cluster'
+/** Second copies of what nodes acknowledge. */
+export const copyBucket = 'copies'
 
 /** The last part of the address of each host. */
 export const hostNumbers = {

@@ -7,6 +7,7 @@ import { cutControl, killControl, stopControl } from './faults/control.ts'
 import { adoptCopy } from './faults/copied-disk.ts'
 import { failOver, restartDatabase, returnOldPrimary } from './faults/database.ts'
 import type { Fault, FaultKind } from './faults/fault.ts'
+import { loseCopied } from './faults/lost-copied.ts'
 import { loseDisk } from './faults/lost-disk.ts'
 import { loseNode } from './faults/lost-node.ts'
 import { cutNode, isolateNode, killNodes, pauseNode, restartInTurn, restartNodes } from './faults/nodes.ts'
@@ -32,6 +33,7 @@ const draw: Readonly<Record<FaultKind, Draw>> = {
     restartInTurn('rolling-restart', drawOrder(random, controlNames), drawOrder(random, nodesOf('fra'))),
   'lose-node': (random) => loseNode(random.pick(['fra-1', 'fra-2'])),
   'lose-disk': (random) => loseDisk(random.pick(['fra-1', 'fra-2'])),
+  'lose-copied': (random) => loseCopied(random.pick(['fra-1', 'fra-2'])),
   'thaw-node': (random) => thawNode(random.pick(['fra-1', 'fra-2'])),
   'adopt-copy': (random) => adoptCopy(random.pick(['fra-1', 'fra-2']), random.pick(['control', 'control and the object store'])),
   'kill-control': (random) => killControl(random.pick(controlNames)),

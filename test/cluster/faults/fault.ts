@@ -12,6 +12,7 @@ export const faultKinds = [
   'rolling-restart',
   'lose-node',
   'lose-disk',
+  'lose-copied',
   'thaw-node',
   'adopt-copy',
   'kill-control',

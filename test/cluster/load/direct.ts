@@ -8,7 +8,7 @@ import { type Outcome, recordText } from '../../torture/ledger.ts'
 import type { Cluster, ClusterEndpoint } from '../cluster.ts'
 import { type NodeName, ports, regionOf } from '../layout.ts'
 import type { Host } from '../network/host.ts'
-import { isRefusedForNow } from './http-sender.ts'
+import { isRefusedForNow, mayBeStored } from './http-sender.ts'
 
 const timeoutMs = 3_000
 const acknowledgeMsMax = 20_000
@@ -81,8 +81,9 @@ export function readinessOf({ address }: Host): Promise<Response> {
   return responseOf(get(options))
 }
 
-function outcomeOf({ status, headers }: Response): Exclude<Outcome, 'pending'> {
+function outcomeOf({ status, headers, body }: Response): Exclude<Outcome, 'pending'> {
   if (status === 202) return 'acknowledged'
+  if (mayBeStored(body)) return 'unknown'
   return isRefusedForNow(status, headers) || status < 500 ? 'refused' : 'unknown'
 }
 

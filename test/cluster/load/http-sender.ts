@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
+import { text } from 'node:stream/consumers'
 import { type Outcome, recordText, type Sent } from '../../torture/ledger.ts'
 import { Dialer } from './dialer.ts'
 import { type Sender, type SenderOptions, stopMsMax } from './sender.ts'
@@ -9,6 +10,8 @@ import { type Sender, type SenderOptions, stopMsMax } from './sender.ts'
 /** A client gives up an attempt after this. The server may still store the request. */
 const timeoutMs = 3_000
 const pauseMs = 200
+
+type Answer = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: string }
 
 type Settled = Exclude<Outcome, 'pending'>
 
@@ -71,11 +74,11 @@ export class HttpSender implements Sender {
       })
     }
     try {
-      const { statusCode = 0, headers } = await this.#post(body)
+      const { status: statusCode, headers, body: answer } = await this.#post(body)
       if (statusCode === 202) return 'acknowledged'
       if (isRefusedForNow(statusCode, headers)) {
         this.#pauseMs = Math.max(pauseMs, Number(headers['retry-after']) * 1_000)
-        return 'refused'
+        return mayBeStored(answer) ? 'unknown' : 'refused'
       }
       note(String(statusCode))
       if (statusCode >= 500) return 'unknown'
@@ -88,7 +91,7 @@ export class HttpSender implements Sender {
     }
   }
 
-  async #post(body: string): Promise<IncomingMessage> {
+  async #post(body: string): Promise<Answer> {
     const { apiKey, ingestHost, port, ca } = this.#options
     const outgoing = request({
       host: ingestHost,
@@ -106,9 +109,13 @@ export class HttpSender implements Sender {
     outgoing.end(body)
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage]
     response.on('error', () => undefined)
-    response.resume()
-    return response
+    return { status: response.statusCode ?? 0, headers: response.headers, body: await text(response).catch(() => '') }
   }
+}
+
+/** Whether a node says that records without their second copy may be on its disk. */
+export function mayBeStored(answer: string): boolean {
+  return answer.includes('may be delivered') || answer.includes('the copies of the endpoint have just been changed')
 }
 
 /** Whether a node says to try again. No disk fails in the cluster, so it has stored nothing. */
