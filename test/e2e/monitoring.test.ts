@@ -88,6 +88,10 @@ describeWith('processes', 'monitoring', () => {
     expect(ingest.value('inlet_wal_fsync_seconds_count')).toBeGreaterThanOrEqual(2)
     expect(control.value('inlet_delivered_records_total')).toBe(4)
     expect(control.value('inlet_commit_delay_seconds_count')).toBe(1)
+    expect(control.value('inlet_ack_to_commit_seconds_count')).toBe(1)
+    // It also has the time until the seal.
+    const delay = control.value('inlet_commit_delay_seconds_sum')
+    expect(control.value('inlet_ack_to_commit_seconds_sum')).toBeGreaterThan(delay)
     expect(control.value('inlet_view_records_total', 'outcome="accepted"')).toBe(1)
     expect(control.value('inlet_view_records_total', 'outcome="dlq"')).toBe(3)
     for (const code of ['cast_failed', 'missing_required', 'invalid_json']) {
