@@ -39,8 +39,9 @@ test('an object goes once control has recorded each of its segments, and not bec
   await node.deliver()
   await node.until('no removal of a later one', async () => (await node.texts()) === 'second,third', 1_000)
   await node.deliver('other')
-  await node.until('the removal of all', async () => (await node.objects()).length === 0, 1_000)
-  expect([node.copies.objects, node.copies.oldestMs]).toEqual([0, 0])
+  // The store has removed an object before the copies count it as removed.
+  await node.until('the removal of all', async () => (await node.objects()).length === 0 && node.copies.objects === 0, 1_000)
+  expect(node.copies.oldestMs).toBe(0)
 })
 
 test('a segment that is not delivered keeps no other object for long', async () => {
