@@ -121,8 +121,11 @@ describe('a copier', () => {
     stores.fault = () => 'refused'
     const copied = copier.copy(aPiece(0, 'late'))
     clock.advance(10)
-    await until('a put', () => stores.attempts === 1)
-    await new Promise((resolve) => setImmediate(resolve))
+    // The next attempt comes once the copier knows that the one before failed.
+    await until('a second put', () => {
+      if (stores.attempts === 1) clock.advance(copyLimits.retryMsMin)
+      return stores.attempts > 1
+    })
     clock.advance(copyLimits.answerMsMax)
     await expect(copied).rejects.toMatchObject({ reason: 'unavailable' })
     expect(copier.problem).toBe('the copy store takes no records: it fails')
