@@ -9,7 +9,7 @@ import type { Files } from '#lib/files.ts'
 import { Periodic } from '#lib/periodic.ts'
 import type { Random } from '#lib/random.ts'
 import { openSandbox } from '#lib/sandbox.ts'
-import { startAll, stopAll } from '#lib/service.ts'
+import { startAll } from '#lib/service.ts'
 import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
@@ -25,6 +25,7 @@ import type { ObjectStores } from '#objects/object-store.ts'
 import { openObjectStores } from '#objects/open.ts'
 import { type ConversionPool, conversionBounds, createConversionPool } from './convert/conversion-pool.ts'
 import { WorkerAccess } from './convert/worker-access.ts'
+import { stopWhenFenced } from './fenced-stop.ts'
 import { composeDelivery, conversionMemoryBytes } from './plane.ts'
 import { MarkerSeal } from './publish/marker-seal.ts'
 import { LeftOnDiskReport } from './report/left-on-disk.ts'
@@ -83,14 +84,7 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   // It goes on after delivery has ended, because control refuses the node.
   const leftOnDisk = new LeftOnDiskReport({ nodeId, control, fence, segments, clock, logger })
   await startAll([...plane.services, leftOnDisk])
-  let stopped: Promise<void> | undefined
-  // A stop may have begun before this node learns that it is fenced.
-  const fenced = new AbortController()
-  const stop = (signal: AbortSignal) => (stopped ??= stopAll(plane.services, AbortSignal.any([signal, fenced.signal])))
-  fence.onFinal(() => {
-    fenced.abort()
-    stop(fenced.signal).catch((error: unknown) => logger.error({ err: error }, 'delivery of a fenced node failed to stop'))
-  })
+  const stop = stopWhenFenced({ services: plane.services, fence, logger })
   return {
     backlog: plane.backlog,
     async stop(signal) {

@@ -47,6 +47,7 @@ export class Exchange implements Responder {
   constructor(options: ExchangeOptions) {
     this.#options = options
     const { ingest, bodyMs } = options
+    ingest.listener.begin(this)
     try {
       const intake = this.#admit()
       ingest.life.after(bodyMs, 'body', () => this.#receive(intake))
@@ -59,6 +60,7 @@ export class Exchange implements Responder {
   leave(): void {
     this.#hasLeft = true
     this.#admitted?.end()
+    this.#options.ingest.listener.end(this)
   }
 
   appending(): void {
@@ -111,5 +113,6 @@ export class Exchange implements Responder {
   #end(outcome: Stored | Rejection): void {
     this.#admitted?.end()
     if (!this.#hasLeft) this.#options.onOutcome(outcome)
+    this.#options.ingest.listener.end(this)
   }
 }

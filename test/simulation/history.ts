@@ -9,7 +9,7 @@ import { Disk } from './disk.ts'
 import { withDrawnBytes } from './drawn-bytes.ts'
 import { Faults } from './faults.ts'
 import { type Draw, Kernel } from './kernel.ts'
-import { checkLaws, findUnlistedOfViews, findWrongCompactions, findWrongReceipts, type State } from './laws.ts'
+import { checkLaws, findUnlistedOfViews, findUnsealed, findWrongCompactions, findWrongReceipts, type State } from './laws.ts'
 import { type NodeBounds, SimulatedNode } from './node.ts'
 import { Rot } from './rot.ts'
 
@@ -35,6 +35,7 @@ type World = {
   /** The share of calls to a disk that fail. */
   readonly diskFaults: number
   readonly killEveryMs: number
+  readonly stopEveryMs: number
   readonly powerEveryMs: number
   readonly sendEveryMs: number
   /** How often compactions and other jobs begin. */
@@ -56,14 +57,17 @@ type World = {
 /** Later additions have generators of their own, so that failures of the past keep their worlds. */
 function drawWorld(kernel: Kernel): World {
   const draw = kernel.draw('world')
+  // In some, processes live long enough to stop, and to be found wrong later.
+  const lifetime = kernel.draw('lifetime').pick([1, 1, 10])
   const share = () => (draw.chance(0.5) ? 0 : draw.random.fraction() * 0.4)
   return {
     bucketFaults: share(),
     networkFaults: share(),
     conversionFaults: share() / 2,
     diskFaults: draw.chance(0.5) ? 0 : draw.random.fraction() * kernel.draw('disk faults').pick([0.02, 0.1]),
-    killEveryMs: draw.pick([300, 2_000, 20_000]),
-    powerEveryMs: draw.pick([500, 5_000, 50_000]),
+    killEveryMs: lifetime * draw.pick([300, 2_000, 20_000]),
+    stopEveryMs: kernel.draw('stops').pick([700, 5_000, 50_000]),
+    powerEveryMs: lifetime * draw.pick([500, 5_000, 50_000]),
     sendEveryMs: draw.pick([2, 20, 200]),
     jobEveryMs: draw.pick([100, 1_000, 10_000]),
     clientFaults: share(),
@@ -127,7 +131,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
       ...{ name, kernel, disk, buckets, control, bounds, recoveryWaitMs, aheadMs, conversionFault, adopts },
     })
     keepRunning(node, kernel, problems)
-    scheduleFaults(node, setting)
+    scheduleFaults(node, setting, problems)
     return node
   }
   const node = addMachine('node', newDisk('disk', setting), false)
@@ -267,12 +271,20 @@ function wasRepaired({ disk }: SimulatedNode, { message }: Error): boolean {
 /** A process may end when its disk fails: it is started again. */
 function isDiskFault(error: unknown): boolean {
   const { code, cause } = error as NodeJS.ErrnoException
+  if (error instanceof AggregateError) return error.errors.every(isDiskFault)
   return code === 'EIO' || code === 'ENOSPC' || (cause !== undefined && isDiskFault(cause))
 }
 
-function scheduleFaults(node: SimulatedNode, { faults, world }: Setting): void {
+function scheduleFaults(node: SimulatedNode, { faults, world }: Setting, problems: string[]): void {
   for (const process of ['ingest', 'delivery'] as const)
     faults.repeat(2 * world.killEveryMs, `${node.name}: kill of ${process}`, () => node.kill(process))
+  for (const process of ['ingest', 'delivery'] as const)
+    faults.repeat(world.stopEveryMs, `${node.name}: stop of ${process}`, () => {
+      const fail = (error: unknown) => {
+        if (!isDiskFault(error)) problems.push(`${process} did not stop: ${(error as Error).stack}`)
+      }
+      node.stop(process).then((isClean) => isClean && process === 'ingest' && problems.push(...findUnsealed(node.disk)), fail)
+    })
   faults.repeat(world.powerEveryMs, `${node.name}: power loss`, () => node.losePower())
   if (world.rot !== undefined) faults.repeat(world.rot.everyMs, `${node.name}: bit rot`, () => node.disk.decay())
 }

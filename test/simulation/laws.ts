@@ -274,6 +274,12 @@ function contentOf(body: Buffer | undefined): Content | undefined {
   return content
 }
 
+/** A stop of ingest seals every segment, unless the disk fails. Returns what is wrong, in words. */
+export function findUnsealed(disk: Disk): readonly string[] {
+  if (disk.hasFailedIn(wal) || disk.rot.paths.size > 0) return []
+  return leftIn(disk).flatMap((name) => (name.endsWith('.open') ? [`${name} is open after a stop`] : []))
+}
+
 /** Segments that are not delivered. */
 function leftIn(disk: Disk): readonly string[] {
   return disk

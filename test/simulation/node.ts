@@ -3,6 +3,7 @@ import { Registry } from 'prom-client'
 import { readConfig } from '#config/config.ts'
 import { dataPaths } from '#config/data-paths.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
+import { stopWhenFenced } from '#delivery/fenced-stop.ts'
 import { composeDelivery } from '#delivery/plane.ts'
 import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
 import type { Backlog } from '#delivery/segments/backlog.ts'
@@ -11,7 +12,7 @@ import type { Gate } from '#ingest/gate/gate.ts'
 import type { NodeRoom } from '#ingest/gate/node-room.ts'
 import { composeIngest, type IngestConfig } from '#ingest/plane.ts'
 import { sleep } from '#lib/clock.ts'
-import { startAll } from '#lib/service.ts'
+import { startAll, stopAll } from '#lib/service.ts'
 import type { System } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
@@ -28,12 +29,13 @@ import type { SimulatedControl } from './control.ts'
 import { type ConversionFault, SimulatedConversions } from './conversions.ts'
 import type { Disk } from './disk.ts'
 import { type Kernel, Life } from './kernel.ts'
+import { Listener } from './listener.ts'
 
 /** Resources of a node, and how many idempotency keys it remembers. */
 export type NodeBounds = Pick<IngestConfig, 'diskBudgetBytes' | 'maxInFlightBytes' | 'idempotencyKeysMax'>
 
 /** A process that takes data. */
-export type Ingest = { readonly life: Life; readonly gate: Gate; readonly nodeRoom: NodeRoom }
+export type Ingest = { readonly life: Life; readonly gate: Gate; readonly nodeRoom: NodeRoom; readonly listener: Listener }
 
 export type NodeOptions = {
   readonly name: string
@@ -64,11 +66,12 @@ type Begun = Pick<System, 'files' | 'random'> & { readonly life: Life }
 export class SimulatedNode {
   readonly #options: NodeOptions
   readonly #lives = new Map<'ingest' | 'delivery', Life>()
+  /** Stops a process that has started, until a deadline. */
+  readonly #stops = new Map<'ingest' | 'delivery', (deadline: AbortSignal) => Promise<void>>()
   #starts = 0
   #hasTakenOver = false
   #backlog: () => Backlog | undefined = () => undefined
-  /** Undefined until ingest has started, and for a machine that adopts. */
-  ingest: Ingest | undefined
+  #ingest: Ingest | undefined
 
   constructor(options: NodeOptions) {
     this.#options = options
@@ -76,6 +79,11 @@ export class SimulatedNode {
 
   get name(): string {
     return this.#options.name
+  }
+
+  /** Undefined while it takes no requests, and for a machine that adopts. */
+  get ingest(): Ingest | undefined {
+    return this.#ingest?.listener.isOpen === true ? this.#ingest : undefined
   }
 
   /** Why data that it holds is not delivered. */
@@ -108,6 +116,7 @@ export class SimulatedNode {
     await this.#takeOver(life, nodeId, { files, random })
     const log = new LocalLogWriter({ directory: paths.wal, files, clock: life.clock, random, logger })
     await log.start()
+    this.#stops.set('ingest', (deadline) => log.stop(deadline))
     this.#hasTakenOver = true
     for (const logName of logs) void log.end(logName, 'adopted')
   }
@@ -119,7 +128,7 @@ export class SimulatedNode {
     const client = control.clientFor(life, name, nodeId)
     const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
     const clock = await CheckedClock.start({ machine: life.clock, logger }, client, nodeId)
-    const { services, http, mqtt, gate, nodeRoom } = composeIngest(
+    const { services, http, mqtt, gate, nodeRoom, departure } = composeIngest(
       { ...config, ...bounds },
       {
         ...{ nodeId, control: client, files, clock, machine: life.clock, random, logger },
@@ -137,8 +146,14 @@ export class SimulatedNode {
         ...{ certificate: undefined, handed: undefined, supervisorPid: undefined, tracer: undefined, traces: undefined },
       },
     )
-    await startAll(services.filter((service) => service !== http && service !== mqtt))
-    if (life.isAlive) this.ingest = { life, gate, nodeRoom }
+    const listener = new Listener()
+    this.#ingest = { life, gate, nodeRoom, listener }
+    const simulated = services.flatMap((service) => (service === http ? [listener] : service === mqtt ? [] : [service]))
+    await startAll(simulated)
+    this.#stops.set('ingest', async (deadline) => {
+      await departure.leave()
+      await stopAll(simulated, deadline)
+    })
   }
 
   /** As `takeOver` of src/ingest/adopted does: nothing of the log is touched before control knows. */
@@ -161,7 +176,6 @@ export class SimulatedNode {
     const client = control.clientFor(life, name, nodeId)
     const clock = await CheckedClock.start({ machine: life.clock, logger }, client, nodeId)
     const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
-    fence.onFinal(() => this.kill('delivery', 'fenced'))
     const plane = composeDelivery(config, {
       ...{ nodeId, control: client, fence, files, clock, machine: life.clock, random, logger, keyIndexes },
       adoption: await readAdoption(files, paths.nodeAdoption),
@@ -181,13 +195,34 @@ export class SimulatedNode {
     this.#backlog = () => plane.backlog()
     await plane.prepare()
     await startAll(plane.services)
+    const stop = stopWhenFenced({ services: plane.services, fence, logger })
+    this.#stops.set('delivery', (deadline) => {
+      fence.stopping()
+      return stop(deadline)
+    })
+  }
+
+  /** Ends a process that has started, as a SIGTERM does. Resolves with whether it had its place and the time that it needed, and never if it is killed. */
+  async stop(process: 'ingest' | 'delivery'): Promise<boolean> {
+    const [life, stop] = [this.#lives.get(process), this.#stops.get(process)]
+    if (life === undefined || stop === undefined) return false
+    this.#stops.delete(process)
+    life.kernel.note(`${life.name}: stopping`)
+    const deadline = life.clock.timeout(config.shutdownSeconds * 1_000)
+    try {
+      await stop(deadline)
+    } finally {
+      if (life.isAlive) this.kill(process, 'stopped')
+    }
+    return !deadline.aborted && !this.#options.control.refuses(this.name)
   }
 
   /** Ends a process at once, as a kill does. What the system has stays. */
   kill(process: 'ingest' | 'delivery', how = 'killed'): void {
     this.#lives.get(process)?.end(how)
     this.#lives.delete(process)
-    if (process === 'ingest') this.ingest = undefined
+    this.#stops.delete(process)
+    if (process === 'ingest') this.#ingest = undefined
   }
 
   losePower(): void {

@@ -250,6 +250,12 @@ export const safeguards: readonly Safeguard[] = [
     to: 'if (false) {',
   },
   {
+    name: 'a stop waits until its logs are sealed',
+    file: 'log/local/write/log.ts',
+    from: 'await Promise.race(signal.aborted ? [this.#stopped.promise] : [this.#stopped.promise, aborted.promise])',
+    to: '',
+  },
+  {
     name: 'a footer is compared with the frames before it',
     file: 'log/local/read/segment-reader.ts',
     from: 'if (!tally.matches(end.footer, end.offset)) {',
