@@ -13,6 +13,8 @@ export type BucketOptions = {
   /** Mean of a request, one way, in milliseconds. */
   readonly meanMs: number
   readonly fault: () => BucketFault | undefined
+  /** How many changes a list may lack, if not none. */
+  readonly staleChanges?: () => number
 }
 
 export class Buckets {
@@ -21,6 +23,8 @@ export class Buckets {
   /** Every content that a marker ever had, by key. */
   readonly markers = new Map<string, Set<string>>()
   readonly #options: BucketOptions
+  /** Each put and removal: a key, and its content then. */
+  readonly #changes: (readonly [key: string, body: Buffer | undefined])[] = []
 
   constructor(options: BucketOptions) {
     this.#options = options
@@ -28,12 +32,32 @@ export class Buckets {
 
   /** The store as a process sees it. `files` are those that it uploads. */
   storesFor(life: Life, files: Files): ObjectStores {
-    const store = this.#storeFor(life, files)
+    const store = this.storeFor(life, files)
     return { open: () => store }
   }
 
-  #storeFor(life: Life, files: Files): ObjectStore {
+  #set(key: string, body: Uint8Array): void {
+    const copy = Buffer.from(body)
+    this.objects.set(key, copy)
+    if (this.#options.staleChanges !== undefined) this.#changes.push([key, copy])
+  }
+
+  #remove(key: string): void {
+    if (this.objects.delete(key) && this.#options.staleChanges !== undefined) this.#changes.push([key, undefined])
+  }
+
+  /** Objects as a list has them. */
+  #listed(): ReadonlyMap<string, Buffer> {
+    const lacking = this.#options.staleChanges?.() ?? 0
+    if (lacking === 0) return this.objects
+    const listed = new Map<string, Buffer>()
+    for (const [key, body] of this.#changes.slice(0, -lacking)) body === undefined ? listed.delete(key) : listed.set(key, body)
+    return listed
+  }
+
+  storeFor(life: Life, files: Files): ObjectStore {
     const { objects } = this
+    const listed = () => this.#listed()
     const request = async <T>(what: string, act: () => T, signal?: AbortSignal): Promise<T> => {
       signal?.throwIfAborted()
       const fault = this.#options.fault()
@@ -44,7 +68,7 @@ export class Buckets {
       return result.value
     }
     const put = (key: string, body: Uint8Array): void => {
-      objects.set(key, Buffer.from(body))
+      this.#set(key, body)
       if (!isMarker(key)) return
       const known = this.markers.get(key) ?? new Set()
       this.markers.set(key, known.add(digest(body)))
@@ -100,11 +124,11 @@ export class Buckets {
           signal,
         ),
       presign: () => Promise.reject(new Error('nobody downloads')),
-      remove: (key, signal) => request(`remove ${key}`, () => void objects.delete(key), signal),
+      remove: (key, signal) => request(`remove ${key}`, () => this.#remove(key), signal),
       async *list(prefix, signal) {
         const found = await request(
           `list ${prefix}`,
-          () => [...objects].filter(([key]) => key.startsWith(prefix)).map(([key, body]) => ({ key, bytes: body.length })),
+          () => [...listed()].filter(([key]) => key.startsWith(prefix)).map(([key, body]) => ({ key, bytes: body.length })),
           signal,
         )
         yield* found.toSorted((one, other) => Buffer.compare(Buffer.from(one.key), Buffer.from(other.key)))

@@ -27,7 +27,9 @@ export type ClientsOptions = {
 }
 
 /** Reasons to refuse a request for now: a later attempt may be accepted. */
-const passing: ReadonlySet<Outcome> = new Set(['no_room', 'not_stored', 'quota_exceeded', 'not_configured', 'fenced'])
+const passing: ReadonlySet<Outcome> = new Set([
+  ...(['no_room', 'not_stored', 'not_copied', 'quota_exceeded', 'not_configured', 'fenced'] as const),
+])
 
 const networkMs = 5
 const bodyMs = 5

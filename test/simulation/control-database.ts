@@ -17,6 +17,8 @@ import { startMs } from './kernel.ts'
 
 export const accountId = 'aaaaaaaa-aaaa-4aaa-aaaa-aaaaaaaaaaaa'
 export const endpointIds = ['11111111-1111-4111-a111-111111111111', '22222222-2222-4222-a222-222222222222'] as const
+/** Has two copies of each record, in worlds with a copy store. */
+export const copiedEndpointId = endpointIds[0]
 const viewsOfEndpoint = 3
 const destinationId = '7f0e4d1c-5b2a-4f6e-9c3d-2a1b0c9d8e7f'
 
@@ -30,11 +32,13 @@ export type Settings = {
   readonly recordsPerSecond: number
   /** Without, all views drop all records. */
   readonly hasViewFiles: boolean
+  /** Whether records of the first endpoint are in the copy store before they are acknowledged. */
+  readonly hasCopies: boolean
 }
 
 /** Opens a copy of its own. */
 export async function openDatabase(drawn: Settings): Promise<Store> {
-  const { segmentBytes, segmentMaxAgeSeconds, recordsPerSecond, hasViewFiles } = drawn
+  const { segmentBytes, segmentMaxAgeSeconds, recordsPerSecond, hasViewFiles, hasCopies } = drawn
   statements ??= await dump(await furnish(openMemory()))
   const store = openMemory()
   for (const statement of statements) await sql.raw(statement).execute(store.db)
@@ -42,6 +46,7 @@ export async function openDatabase(drawn: Settings): Promise<Store> {
   await store.db.updateTable('endpoints').set(settings).execute()
   const quotas = JSON.stringify({ records_per_second: recordsPerSecond })
   await store.db.updateTable('accounts').set({ quotas }).execute()
+  if (hasCopies) await store.db.updateTable('endpoints').set({ copies: 2 }).where('id', '=', copiedEndpointId).execute()
   if (!hasViewFiles)
     await store.db
       .updateTable('views')

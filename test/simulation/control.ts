@@ -36,6 +36,8 @@ export class SimulatedControl {
   readonly #buckets: Buckets
   /** Ids of nodes that the database has. */
   readonly #joined = new Set<string>()
+  /** Ids of nodes, by machine. */
+  readonly ids = new Map<string, string>()
   /** By machine. */
   readonly #secrets = new Map<string, string>()
   readonly #kernel: Kernel
@@ -133,6 +135,7 @@ export class SimulatedControl {
   clientFor(life: Life, machine: string, nodeId: string): Control {
     const secret = this.#secretOf(machine)
     const credential = printNodeCredential(nodeId, secret)
+    this.ids.set(machine, nodeId)
     const verify = async ({ access, join }: ControlServices): Promise<NodeIdentity> => {
       // A node joins at its first start.
       if (this.#owner === undefined && !this.#joined.has(nodeId)) await join(nodeId, secret)

@@ -1,10 +1,12 @@
 /** One history: a world and a schedule of faults that a seed draws, and the laws that must hold. */
 import { dataPaths } from '#config/data-paths.ts'
 import './abort-signals.ts'
+import './zstd.ts'
 import { Buckets } from './bucket.ts'
 import { Clients } from './clients.ts'
 import { SimulatedControl } from './control.ts'
 import { endpointIds, type Settings } from './control-database.ts'
+import { findLeftCopies } from './copy-laws.ts'
 import { Disk } from './disk.ts'
 import { withDrawnBytes } from './drawn-bytes.ts'
 import { Faults } from './faults.ts'
@@ -50,6 +52,8 @@ type World = {
   readonly adoption: { readonly cutMs: number; readonly copyMs: number } | undefined
   /** How often a bit flips on each disk, and the share of reads that are wrong in one. Undefined: never. */
   readonly rot: { readonly everyMs: number; readonly misreads: number } | undefined
+  /** The copy store. Undefined: there is none. */
+  readonly copies: { readonly meanMs: number; readonly faults: number; readonly staleChanges: number } | undefined
   /** How often the clock of a machine jumps. Undefined: never. */
   readonly jumpEveryMs: number | undefined
 }
@@ -59,6 +63,7 @@ function drawWorld(kernel: Kernel): World {
   const draw = kernel.draw('world')
   // In some, processes live long enough to stop, and to be found wrong later.
   const lifetime = kernel.draw('lifetime').pick([1, 1, 10])
+  const copies = drawCopies(kernel.draw('copies'))
   const share = () => (draw.chance(0.5) ? 0 : draw.random.fraction() * 0.4)
   return {
     bucketFaults: share(),
@@ -77,6 +82,7 @@ function drawWorld(kernel: Kernel): World {
       recordsPerSecond: draw.pick([20, 1e6, 1e6]),
       // Jobs of views and their files take most of a history: without them, it comes further.
       hasViewFiles: kernel.draw('view files').chance(0.7),
+      hasCopies: copies !== undefined,
     },
     bounds: {
       diskBudgetBytes: draw.pick([50_000, 1e9, 1e9]),
@@ -87,8 +93,15 @@ function drawWorld(kernel: Kernel): World {
     diskMs: draw.pick([0.05, 0.5, 5]),
     adoption: draw.chance(0.4) ? { cutMs: draw.between(600, 4_000), copyMs: draw.between(0, 4_000) } : undefined,
     rot: draw.chance(0.5) ? { everyMs: draw.pick([20, 200, 2_000]), misreads: draw.pick([0, 0.001, 0.02]) } : undefined,
+    copies,
     jumpEveryMs: draw.chance(0.4) ? draw.pick([200, 2_000, 20_000]) : undefined,
   }
+}
+
+function drawCopies(draw: Draw): World['copies'] {
+  if (draw.chance(0.6)) return undefined
+  const faults = draw.chance(0.5) ? 0 : draw.random.fraction() * 0.4
+  return { meanMs: draw.pick([2, 20, 500]), faults, staleChanges: draw.pick([0, 5, 50]) }
 }
 
 /** From a second to a month. */
@@ -118,6 +131,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
     ...{ draw: kernel.draw('bucket'), meanMs: 10 },
     fault: faults.of('bucket', world.bucketFaults, ['refused', 'answer lost'] as const),
   })
+  const copyStore = openCopyStore(setting)
   const control = await SimulatedControl.open(
     ...([world.settings, buckets, kernel, { draw: kernel.draw('network'), meanMs: 5 }] as const),
     faults.of('network', world.networkFaults, ['cut', 'answer lost'] as const),
@@ -128,7 +142,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
     const aheadMs = scheduleJumps(name, setting)
     const { bounds, recoveryWaitMs } = world
     const node = new SimulatedNode({
-      ...{ name, kernel, disk, buckets, control, bounds, recoveryWaitMs, aheadMs, conversionFault, adopts },
+      ...{ name, kernel, disk, buckets, copyStore, control, bounds, recoveryWaitMs, aheadMs, conversionFault, adopts },
     })
     keepRunning(node, kernel, problems)
     scheduleFaults(node, setting, problems)
@@ -152,7 +166,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
     adopter = addMachine('adopter', copy, true)
   })
   const state = (): State => ({
-    ...{ disks: [disk, adopter?.disk], buckets, control },
+    ...{ disks: [disk, adopter?.disk], buckets, copyStore, control },
     ...{ sent: clients.sent, mayLackKeys: mayLackKeys() },
   })
   const look = () => {
@@ -175,6 +189,18 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
 }
 
 type Setting = { readonly kernel: Kernel; readonly world: World; readonly faults: Faults }
+
+function openCopyStore({ kernel, world: { copies }, faults }: Setting): Buckets | undefined {
+  if (copies === undefined) return undefined
+  const draw = kernel.draw('copy store')
+  const { meanMs, staleChanges } = copies
+  const stale = faults.of('copy store', staleChanges > 0 ? 0.5 : 0, ['old list'] as const)
+  return new Buckets({
+    ...{ draw, meanMs },
+    fault: faults.of('copy store', copies.faults, ['refused', 'answer lost'] as const),
+    staleChanges: () => (stale() === undefined ? 0 : draw.between(1, staleChanges)),
+  })
+}
 
 function newDisk(name: string, { kernel, world, faults }: Setting): Disk {
   const misread = faults.of(`${name} reads`, world.rot?.misreads ?? 0, ['misread'] as const)
@@ -210,6 +236,7 @@ async function findBrokenAtEnd({ kernel, clients, problems, state, machines }: E
   const left = async () => [
     ...(clients.areIdle ? [] : ['answers for clients']),
     ...checkLaws(state()).left,
+    ...findLeftCopies(state()),
     ...((await control.hasWork()) ? ['a job, or commits that control must read'] : []),
   ]
   const isOver = await untilOver(kernel, async () => problems.length > 0 || (await left()).length === 0)

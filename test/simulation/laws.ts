@@ -4,6 +4,7 @@ import type { Receipt } from '#ingest/gate/receipt.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { type Buckets, digest, isMarker } from './bucket.ts'
 import type { SimulatedControl } from './control.ts'
+import { findUncopied } from './copy-laws.ts'
 import { isOfDamaged, isSetAside, miscounted, shownAsDamaged } from './damage-laws.ts'
 import type { Disk } from './disk.ts'
 import { wrongAddition, wrongOutcomes } from './view-laws.ts'
@@ -26,6 +27,7 @@ export type State = {
   /** The disk of the node, and then the one of a machine which adopted a copy of it. */
   readonly disks: readonly [Disk, Disk | undefined]
   readonly buckets: Buckets
+  readonly copyStore: Buckets | undefined
   readonly control: SimulatedControl
   readonly sent: readonly Sent[]
   /** Whether a disk failed so that a node may have forgotten keys, as docs/ingest.md says. */
@@ -81,6 +83,9 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
       !isSetAside(marker, state.disks),
   )
   const left = [...segments, ...unrecorded.map(({ id }) => `report of ${id}`)]
+  // Copies of damaged segments go with what is left of them.
+  if (state.copyStore !== undefined && own.rot.taken.size === 0)
+    broken.push(...findUncopied(state.copyStore, sent, (line) => counts.has(line)))
   if (left.length === 0) {
     const damaged = shownAsDamaged(state.disks, markers)
     for (const { ids, lines, isAcknowledged } of sent)

@@ -2,6 +2,8 @@
 import { Registry } from 'prom-client'
 import { readConfig } from '#config/config.ts'
 import { dataPaths } from '#config/data-paths.ts'
+import { Copies } from '#copies/copies.ts'
+import { copyFolder } from '#copies/copy-names.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { stopWhenFenced } from '#delivery/fenced-stop.ts'
 import { composeDelivery } from '#delivery/plane.ts'
@@ -42,6 +44,8 @@ export type NodeOptions = {
   readonly kernel: Kernel
   readonly disk: Disk
   readonly buckets: Buckets
+  /** Undefined: it has none. */
+  readonly copyStore: Buckets | undefined
   readonly control: SimulatedControl
   readonly conversionFault: () => ConversionFault | undefined
   readonly bounds: NodeBounds
@@ -123,7 +127,7 @@ export class SimulatedNode {
 
   /** As app.ts of src/ingest does, but nothing listens: clients come through the gate. */
   async #serve(nodeId: string, { life, files, random }: Begun): Promise<void> {
-    const { name, control, bounds, recoveryWaitMs } = this.#options
+    const { name, control, bounds, recoveryWaitMs, copyStore } = this.#options
     await endAdoption(files, paths.nodeAdoption)
     const client = control.clientFor(life, name, nodeId)
     const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
@@ -134,7 +138,15 @@ export class SimulatedNode {
         ...{ nodeId, control: client, files, clock, machine: life.clock, random, logger },
         registration: new Registration({ client, credential, joinSecret: null, node: description, logger }),
         fence: await NodeFence.open({ path: paths.nodeFence, files, logger }),
-        openCopies: undefined,
+        openCopies:
+          copyStore &&
+          ((hooks) =>
+            new Copies({
+              ...{ nodeId, windowMs: config.copyWindowMs, files, clock, random, logger, ...hooks },
+              store: copyStore.storeFor(life, files),
+              folder: copyFolder('', nodeId),
+              segments: new LocalSegmentSource({ directory: paths.wal, files, clock }),
+            })),
         openLog: (hooks) =>
           new LocalLogWriter({ directory: paths.wal, files, clock, random, logger, limits: { recoveryWaitMs }, ...hooks }),
         startThread: () => {
