@@ -32,6 +32,7 @@ const passing: ReadonlySet<Outcome> = new Set([
 ])
 
 const networkMs = 5
+const slowMs = 200
 const bodyMs = 5
 const shares = { keyed: 0.6, again: 0.2, twins: 0.2, reuse: 0.05, repeatUnkeyed: 0.5 } as const
 /** A client that is refused so often after the faults sends the request no more, if the node may have no more room. */
@@ -52,6 +53,7 @@ export class Clients {
   readonly #draw: Draw
   readonly #isLost: () => boolean
   #open = 0
+  #isSlow = false
   #isOver = false
 
   constructor(options: ClientsOptions) {
@@ -62,10 +64,15 @@ export class Clients {
     this.#isLost = () => fault() !== undefined
     const begin = () => {
       if (this.#isOver) return
-      kernel.after(this.#draw.delay(everyMs), 'client', begin)
+      kernel.after(this.#draw.delay(this.#isSlow ? Math.max(slowMs, everyMs) : everyMs), 'client', begin)
       if (options.node.ingest !== undefined) this.#begin()
     }
     kernel.after(500, 'client', begin)
+  }
+
+  /** A few requests go on. */
+  slowDown(): void {
+    this.#isSlow = true
   }
 
   /** No client begins anything from now on. Those that wait for an answer go on. */
@@ -106,6 +113,7 @@ export class Clients {
   }
 
   #later(sending: Sending, delayMs: number): void {
+    if (this.#options.node.isLost) return
     this.#open += 1
     this.#options.kernel.after(delayMs, 'client again', () => {
       this.#open -= 1

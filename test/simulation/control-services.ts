@@ -9,6 +9,7 @@ import { nodeService } from '#control/fleet/node-reports.ts'
 import { reportedCommits } from '#control/fleet/reported-commits.ts'
 import { scrubService } from '#control/fleet/scrubs.ts'
 import { Snapshots } from '#control/fleet/snapshots.ts'
+import { takeOverService } from '#control/fleet/take-overs.ts'
 import { DeliveredMetrics } from '#control/metrics/delivered-metrics.ts'
 import { DeliveryProcesses } from '#control/metrics/delivery-processes.ts'
 import { jobService } from '#control/resources/jobs.ts'
@@ -47,6 +48,7 @@ export function composeServices(store: Store, clock: Clock, stores: ObjectStores
     commits: reportedCommits({ store, clock, delivered }),
     receipts: receiptService({ store }),
     jobs: jobService({ store, clock }),
+    takeOvers: takeOverService({ store, clock, logger, afterMs: null }),
     leftOnDisks: leftOnDiskService({ store, clock, logger }),
     jobLeases: new JobLeases({ store, keyring, clock, logger, delivered }),
     scrubs: scrubService({ store, keptMs, clock }),

@@ -6,6 +6,7 @@ import { isoTimestamp } from '#lib/clock.ts'
 import type { Files } from '#lib/files.ts'
 import { isMarkerKind } from '#model/artifact.ts'
 import { type ArtifactFile, type ArtifactFiles, listKeys, type SegmentCommit } from '#model/commit.ts'
+import type { TakeOver } from '#model/node-protocol.ts'
 import type { Principal } from '#model/principal.ts'
 import type { ReceiptOutcome } from '#model/receipt.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
@@ -22,6 +23,9 @@ import { wrongCounters } from './view-laws.ts'
 
 /** `cut`: the call does not arrive. `answer lost`: it does, and the caller learns nothing. */
 export type NetworkFault = 'cut' | 'answer lost'
+
+/** The node beside which the log of a lost node is delivered. */
+export const rescuerId = '99999999-9999-4999-a999-999999999999'
 
 const principal: Principal = { account_id: accountId, key_id: 'somebody', scopes: [], endpoint_ids: null }
 
@@ -105,6 +109,15 @@ export class SimulatedControl {
       await access.adopt(await access.verify(credential), credential, { secret: this.#secretOf(machine) })
       this.#owner = machine
     })
+  }
+
+  /** Gives a lost node to this machine, which has made the secret. */
+  giveLost(life: Life, machine: string, lost: TakeOver): Promise<void> {
+    return this.#call(life, machine, 'give away', async ({ takeOvers }) => {
+      await takeOvers.begin({ id: rescuerId, region: 'loc' }, lost)
+      this.#owner = machine
+      this.#secrets.set(machine, lost.secret)
+    }).catch((error: unknown) => Promise.reject(toControlError(error)))
   }
 
   #secretOf(machine: string): string {

@@ -541,3 +541,10 @@ function partsOf(path: string): readonly string[] {
 function fileError(code: string, path: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`${code}: simulated, ${path}`), { code })
 }
+
+/** A process may end when its disk fails: it is started again. */
+export function isDiskFault(error: unknown): boolean {
+  const { code, cause } = error as NodeJS.ErrnoException
+  if (error instanceof AggregateError) return error.errors.every(isDiskFault)
+  return code === 'EIO' || code === 'ENOSPC' || (cause !== undefined && isDiskFault(cause))
+}

@@ -7,11 +7,12 @@ import { Clients } from './clients.ts'
 import { SimulatedControl } from './control.ts'
 import { endpointIds, type Settings } from './control-database.ts'
 import { findLeftCopies } from './copy-laws.ts'
-import { Disk } from './disk.ts'
+import { Disk, isDiskFault } from './disk.ts'
 import { withDrawnBytes } from './drawn-bytes.ts'
 import { Faults } from './faults.ts'
 import { type Draw, Kernel } from './kernel.ts'
 import { checkLaws, findUnlistedOfViews, findUnsealed, findWrongCompactions, findWrongReceipts, type State } from './laws.ts'
+import { type Loss, LostMachine } from './lost-machine.ts'
 import { type NodeBounds, SimulatedNode } from './node.ts'
 import { Rot } from './rot.ts'
 
@@ -48,8 +49,8 @@ type World = {
   readonly bounds: NodeBounds
   readonly recoveryWaitMs: number
   readonly diskMs: number
-  /** When the node is cut off from control, and how long after that a copy of its disk is adopted; undefined: never. */
-  readonly adoption: { readonly cutMs: number; readonly copyMs: number } | undefined
+  /** When and how another machine gets the place of the node. Undefined: never. */
+  readonly adoption: Loss | undefined
   /** How often a bit flips on each disk, and the share of reads that are wrong in one. Undefined: never. */
   readonly rot: { readonly everyMs: number; readonly misreads: number } | undefined
   /** The copy store. Undefined: there is none. */
@@ -64,6 +65,7 @@ function drawWorld(kernel: Kernel): World {
   // In some, processes live long enough to stop, and to be found wrong later.
   const lifetime = kernel.draw('lifetime').pick([1, 1, 10])
   const copies = drawCopies(kernel.draw('copies'))
+  const from = copies === undefined ? 'disk' : kernel.draw('takeover').pick(['disk', 'copies', 'copies of a lost disk'] as const)
   const share = () => (draw.chance(0.5) ? 0 : draw.random.fraction() * 0.4)
   return {
     bucketFaults: share(),
@@ -91,8 +93,14 @@ function drawWorld(kernel: Kernel): World {
     },
     recoveryWaitMs: draw.pick([0, 1_000]),
     diskMs: draw.pick([0.05, 0.5, 5]),
-    adoption: draw.chance(0.4) ? { cutMs: draw.between(600, 4_000), copyMs: draw.between(0, 4_000) } : undefined,
-    rot: draw.chance(0.5) ? { everyMs: draw.pick([20, 200, 2_000]), misreads: draw.pick([0, 0.001, 0.02]) } : undefined,
+    adoption: draw.chance(from === 'disk' ? 0.4 : 0.7)
+      ? { cutMs: draw.between(600, 4_000), copyMs: draw.between(0, 4_000), from }
+      : undefined,
+    // Damage of a disk is counted by that disk.
+    rot:
+      draw.chance(0.5) && from === 'disk'
+        ? { everyMs: draw.pick([20, 200, 2_000]), misreads: draw.pick([0, 0.001, 0.02]) }
+        : undefined,
     copies,
     jumpEveryMs: draw.chance(0.4) ? draw.pick([200, 2_000, 20_000]) : undefined,
   }
@@ -108,6 +116,9 @@ function drawCopies(draw: Draw): World['copies'] {
 const jumpsMs = [1_000, 60_000, 86_400_000, 2_592_000_000] as const
 
 const { nodeId, walNodeId } = dataPaths('/data')
+
+/** A takeover may make a history longer by so many events. */
+const takeOverSteps = 20_000
 
 /** The laws hold at any moment, and are checked this often. */
 const lawsMs = 500
@@ -138,11 +149,11 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   )
   const conversionFault = faults.of('conversion', world.conversionFaults, ['exits', 'hangs', 'fails'] as const)
   const problems: string[] = []
-  const addMachine = (name: string, disk: Disk, adopts: boolean) => {
+  const addMachine = (name: string, disk: Disk, adopts: boolean, lostId?: string) => {
     const aheadMs = scheduleJumps(name, setting)
     const { bounds, recoveryWaitMs } = world
     const node = new SimulatedNode({
-      ...{ name, kernel, disk, buckets, copyStore, control, bounds, recoveryWaitMs, aheadMs, conversionFault, adopts },
+      ...{ name, kernel, disk, buckets, copyStore, control, bounds, recoveryWaitMs, aheadMs, conversionFault, adopts, lostId },
     })
     keepRunning(node, kernel, problems)
     scheduleFaults(node, setting, problems)
@@ -160,14 +171,18 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   faults.repeat(world.jobEveryMs, 'a view is detached', () => void control.detach())
   const stopJobs = scheduleJobs(kernel, world, control)
   let adopter: SimulatedNode | undefined
-  scheduleAdoption(setting, control, () => {
-    const copy = newDisk('disk of the adopter', setting)
-    disk.copyTo(copy)
-    adopter = addMachine('adopter', copy, true)
-  })
+  const replace = (lostId: string | undefined) => {
+    const other = newDisk('disk of the adopter', setting)
+    if (lostId === undefined) disk.copyTo(other)
+    adopter = addMachine('adopter', other, true, lostId)
+    return adopter
+  }
+  const { adoption: loss } = world
+  const lost = loss && new LostMachine({ loss, kernel, faults, node, control, copyStore, replace })
   const state = (): State => ({
     ...{ disks: [disk, adopter?.disk], buckets, copyStore, control },
     ...{ sent: clients.sent, mayLackKeys: mayLackKeys() },
+    restored: lost?.restored,
   })
   const look = () => {
     problems.push(...checkLaws(state()).broken, ...clients.problems, ...clients.findHeldMemory(world.bounds.maxInFlightBytes))
@@ -175,8 +190,10 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   }
   look()
   await kernel.runUntil(() => kernel.events >= steps || problems.length > 0, 3_600_000)
+  clients.slowDown()
+  await lost?.finish(() => problems.length > 0 || kernel.events >= steps + takeOverSteps)
   faults.end()
-  control.cutOff.clear()
+  lost?.endCut()
   clients.end()
   stopJobs()
   const broken = await findBrokenAtEnd({ kernel, clients, problems, state, machines: () => [node, adopter] })
@@ -212,14 +229,6 @@ function newDisk(name: string, { kernel, world, faults }: Setting): Disk {
     meanMs: world.diskMs,
     fault: faults.of(name, world.diskFaults, ['fails', 'full', 'stuck'] as const),
   })
-}
-
-/** Cuts the node off from control, and lets another machine adopt its log later. */
-function scheduleAdoption({ kernel, world, faults }: Setting, control: SimulatedControl, adopt: () => void): void {
-  if (world.adoption === undefined) return
-  const { cutMs, copyMs } = world.adoption
-  kernel.after(cutMs, 'cut off', () => faults.next('cut off') && control.cutOff.add('node'))
-  kernel.after(cutMs + copyMs, 'adoption', () => faults.next('adoption') && adopt())
 }
 
 type End = {
@@ -293,13 +302,6 @@ function wasRepaired({ disk }: SimulatedNode, { message }: Error): boolean {
   const suspects = [...named, ...(named.includes(nodeId) ? [walNodeId] : [])]
   for (const path of suspects) disk.restore(path)
   return suspects.some((path) => disk.rot.paths.has(path))
-}
-
-/** A process may end when its disk fails: it is started again. */
-function isDiskFault(error: unknown): boolean {
-  const { code, cause } = error as NodeJS.ErrnoException
-  if (error instanceof AggregateError) return error.errors.every(isDiskFault)
-  return code === 'EIO' || code === 'ENOSPC' || (cause !== undefined && isDiskFault(cause))
 }
 
 function scheduleFaults(node: SimulatedNode, { faults, world }: Setting, problems: string[]): void {

@@ -4,6 +4,7 @@ import type { Receipt } from '#ingest/gate/receipt.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { type Buckets, digest, isMarker } from './bucket.ts'
 import type { SimulatedControl } from './control.ts'
+import { copiedEndpointId } from './control-database.ts'
 import { findUncopied } from './copy-laws.ts'
 import { isOfDamaged, isSetAside, miscounted, shownAsDamaged } from './damage-laws.ts'
 import type { Disk } from './disk.ts'
@@ -30,6 +31,8 @@ export type State = {
   readonly copyStore: Buckets | undefined
   readonly control: SimulatedControl
   readonly sent: readonly Sent[]
+  /** Set if the machine that adopts has only what the copy store had, and whether it has that. */
+  readonly restored: { readonly isDone: boolean } | undefined
   /** Whether a disk failed so that a node may have forgotten keys, as docs/ingest.md says. */
   readonly mayLackKeys: boolean
 }
@@ -63,7 +66,7 @@ const { wal } = dataPaths('/data')
 
 /** `left`: what is still to do. `broken`: laws that hold at any time, and those of the end if nothing is left. */
 export function checkLaws(state: State): { readonly left: readonly string[]; readonly broken: readonly string[] } {
-  const { buckets, control, sent } = state
+  const { buckets, control, sent, restored } = state
   const [own, adopted] = state.disks
   const disk = adopted ?? own
   const broken: string[] = []
@@ -83,19 +86,18 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
       !isSetAside(marker, state.disks),
   )
   const left = [...segments, ...unrecorded.map(({ id }) => `report of ${id}`)]
+  if (restored?.isDone === false) left.push('a takeover')
   // Copies of damaged segments go with what is left of them.
   if (state.copyStore !== undefined && own.rot.taken.size === 0)
     broken.push(...findUncopied(state.copyStore, sent, (line) => counts.has(line)))
   if (left.length === 0) {
     const damaged = shownAsDamaged(state.disks, markers)
-    for (const { ids, lines, isAcknowledged } of sent)
+    // Records with one copy are lost with a disk, and stay on that of a machine that lost its place.
+    const isElsewhere = (endpoint: string, id: string) =>
+      restored === undefined ? adopted !== undefined && own.holds(`"${id}"`) : endpoint !== copiedEndpointId
+    for (const { endpoint, ids, lines, isAcknowledged } of sent)
       for (const [at, id] of ids.entries())
-        if (
-          isAcknowledged &&
-          !counts.has(lines[at] ?? '') &&
-          !damaged.has(id) &&
-          !(adopted !== undefined && own.holds(`"${id}"`))
-        )
+        if (isAcknowledged && !counts.has(lines[at] ?? '') && !damaged.has(id) && !isElsewhere(endpoint, id))
           broken.push(`record ${id} was acknowledged, and is lost`)
     // A job may be about to write the marker of a file of a view.
     broken.push(...unlisted(state, listed).flatMap((key) => (viewFile.test(key) ? [] : [`no marker lists ${key}`])))

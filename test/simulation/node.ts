@@ -1,9 +1,12 @@
 /** One node: its disk, and its two processes as long as they live. Production code runs on simulated ports. */
 import { Registry } from 'prom-client'
+import { progressOf } from '#cli/serve/adopt.ts'
+import { restoreCopies } from '#cli/serve/restore-copies.ts'
 import { readConfig } from '#config/config.ts'
 import { dataPaths } from '#config/data-paths.ts'
 import { Copies } from '#copies/copies.ts'
 import { copyFolder } from '#copies/copy-names.ts'
+import { type Restored, removeRestored } from '#copies/restore.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { stopWhenFenced } from '#delivery/fenced-stop.ts'
 import { composeDelivery } from '#delivery/plane.ts'
@@ -19,7 +22,7 @@ import type { System } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
-import type { Register } from '#model/node-protocol.ts'
+import type { Register, TakeOver } from '#model/node-protocol.ts'
 import { beginAdoption, endAdoption, readAdoption } from '#node/adoption.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { NodeCredential } from '#node/credential.ts'
@@ -27,9 +30,9 @@ import { readOrCreateNodeId } from '#node/identity.ts'
 import { NodeFence } from '#node/node-fence.ts'
 import { Registration } from '#node/registration.ts'
 import type { Buckets } from './bucket.ts'
-import type { SimulatedControl } from './control.ts'
+import { rescuerId, type SimulatedControl } from './control.ts'
 import { type ConversionFault, SimulatedConversions } from './conversions.ts'
-import type { Disk } from './disk.ts'
+import { type Disk, isDiskFault } from './disk.ts'
 import { type Kernel, Life } from './kernel.ts'
 import { Listener } from './listener.ts'
 
@@ -55,6 +58,8 @@ export type NodeOptions = {
   readonly aheadMs: () => number
   /** Whether it delivers a copy of the disk of another machine, and takes no data. */
   readonly adopts: boolean
+  /** The lost node whose log it restores from copies first. Undefined: its disk has a log. */
+  readonly lostId: string | undefined
 }
 
 const logger = createLogger('simulation', 'silent')
@@ -74,6 +79,7 @@ export class SimulatedNode {
   readonly #stops = new Map<'ingest' | 'delivery', (deadline: AbortSignal) => Promise<void>>()
   #starts = 0
   #hasTakenOver = false
+  #isLost = false
   #backlog: () => Backlog | undefined = () => undefined
   #ingest: Ingest | undefined
 
@@ -105,15 +111,68 @@ export class SimulatedNode {
 
   /** Whether the process runs, or must not run yet. */
   lives(process: 'ingest' | 'delivery'): boolean {
+    if (this.#isLost) return true
     return this.#lives.has(process) || (process === 'delivery' && this.#options.adopts && !this.#hasTakenOver)
+  }
+
+  /** Whether its log is here, from when control gave it the place of the node. */
+  get hasTakenOver(): boolean {
+    return this.#hasTakenOver
+  }
+
+  /** Whether machine and disk are gone. */
+  get isLost(): boolean {
+    return this.#isLost
+  }
+
+  /** The machine is gone, with its disk. */
+  lose(): void {
+    for (const process of ['ingest', 'delivery'] as const) this.kill(process, 'lost')
+    this.#isLost = true
   }
 
   async startIngest(logs: readonly string[]): Promise<void> {
     const begun = this.#begin('ingest')
+    const restored = await this.#restore(begun)
     const nodeId = await readOrCreateNodeId(paths, begun)
     this.#options.disk.rot.areIdsKept = true
     if (this.#options.adopts) await this.#adopt(logs, nodeId, begun)
     else await this.#serve(nodeId, begun)
+    if (restored !== undefined) void this.#removeCopies(begun, nodeId, restored)
+  }
+
+  /** A person repeats the command, if it fails. */
+  async #restore({ life, files, random }: Begun): Promise<Restored | undefined> {
+    const { lostId, copyStore, control, name } = this.#options
+    if (lostId === undefined || copyStore === undefined) return undefined
+    const client = control.clientFor(life, name, lostId)
+    const place = { store: copyStore.storeFor(life, files), folder: copyFolder('', lostId) }
+    const own = { findCommits: client.findCommits, takeOver: (lost: TakeOver) => control.giveLost(life, name, lost) }
+    const options = { by: rescuerId, nodeId: lostId, control: own, place, paths, files, random, logger, clock: life.clock }
+    for (;;)
+      try {
+        return await restoreCopies({ ...options, stopping: life.ended })
+      } catch (error) {
+        if (isDiskFault(error)) throw error
+        await sleep(life.clock, 1_000)
+      }
+  }
+
+  /** As `startAdoption` of src/cli/serve does once all is delivered. */
+  async #removeCopies({ life, files }: Begun, nodeId: string, restored: Restored): Promise<void> {
+    const { copyStore } = this.#options
+    if (copyStore === undefined) return
+    const place = { store: copyStore.storeFor(life, files), folder: copyFolder('', nodeId) }
+    for (;;) {
+      await sleep(life.clock, 1_000)
+      const backlog = this.#lives.has('delivery') ? this.#backlog() : undefined
+      if (backlog === undefined || !progressOf(backlog).isDone) continue
+      const isRemoved = await removeRestored(place, restored, life.ended).then(
+        () => true,
+        () => false,
+      )
+      if (isRemoved) return
+    }
   }
 
   async #adopt(logs: readonly string[], nodeId: string, { life, files, random }: Begun): Promise<void> {
