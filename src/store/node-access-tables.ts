@@ -13,12 +13,14 @@ export type NodeAccessTables = {
     /** When it was revoked, before its node was removed, released or replaced. */
     revoked_at: number | null
   }
-  /** Nodes that are lost, or may be, with the node that has taken them over; until they are removed or released. */
+  /** Nodes that are lost, or may be, with the node that should take them over, or has; until they are removed or released. */
   take_overs: {
     node_id: string
     by_node_id: string
     /** When the node that has it last said that it is at it; `takeOverEnded` once it has ended. */
     seen_at: number
+    /** When a node last got the place of the lost one. Null: none has, so the lost one has it as soon as it is heard of again. */
+    begun_at: number | null
   }
   join_tokens: {
     id: string

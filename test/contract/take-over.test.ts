@@ -241,6 +241,26 @@ describe('with INLET_TAKEOVER_AFTER', () => {
     expect((await standing()).status).toBe(200)
   })
 
+  test('a node that is heard again before the other one has its place keeps it, also if that one is removed', async () => {
+    await using given = await region()
+    const { at, lost, a, b, next, beat } = given
+    at.clock.advance(61_000)
+    expect(await next(a)).toEqual([])
+    at.clock.advance(31_000)
+    expect(await next(a)).toEqual([lost.id])
+    at.clock.advance(1_000)
+    await beat()
+    expect(await next(a)).toEqual([])
+    const operator = { authorization: `Bearer ${operatorToken}` }
+    expect((await at.call('DELETE', `/v1/nodes/${a.id}?force=true`, undefined, operator)).status).toBe(200)
+    expect((await lost.call('GET', `committed-seqs?node_id=${lost.id}`)).status).toBe(200)
+    at.clock.advance(61_000)
+    // Control may have been away itself, as the first time.
+    expect(await next(b)).toEqual([])
+    at.clock.advance(31_000)
+    expect(await next(b)).toEqual([lost.id])
+  })
+
   test('a node that is heard again is not given away, although it was silent for so long', async () => {
     await using given = await region()
     const { at, a, next, beat } = given

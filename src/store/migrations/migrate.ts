@@ -71,6 +71,7 @@ import * as heldSegments from './0062-held-segments.ts'
 import * as formerPlaces from './0063-former-places.ts'
 import * as copies from './0064-copies.ts'
 import * as takeOvers from './0065-take-overs.ts'
+import * as begunTakeOvers from './0066-begun-take-overs.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -141,6 +142,7 @@ const released: readonly Migration[] = [
   { version: 63, name: 'former-places', up: formerPlaces.up },
   { version: 64, name: 'copies', up: copies.up },
   { version: 65, name: 'take-overs', up: takeOvers.up },
+  { version: 66, name: 'begun-take-overs', up: begunTakeOvers.up },
 ]
 
 /** An arbitrary number, the same in every release. */

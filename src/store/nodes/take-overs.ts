@@ -9,9 +9,9 @@ import type { Db, Tx } from '../store.ts'
 
 export type TakeOverKey = { readonly node_id: string; readonly by_node_id: string }
 
-/** Notes who has the lost node now. */
+/** Notes who has the place of the lost node now. */
 export async function noteTakeOver(db: Tx, { node_id, by_node_id }: TakeOverKey, now: number): Promise<void> {
-  const taken = { by_node_id, seen_at: now }
+  const taken = { by_node_id, seen_at: now, begun_at: now }
   await db
     .insertInto('take_overs')
     .values({ node_id, ...taken })
@@ -31,13 +31,20 @@ export async function renewTakeOvers(db: Tx, by_node_id: string, nodeIds: readon
     .execute()
 }
 
-/** Returns the lost nodes that the node is, or should be, at. */
+/** Returns the lost nodes that the node is, or should be, at. One that was heard of before it lost its place is not lost. */
 export async function listTakeOvers(db: Db, by_node_id: string): Promise<readonly string[]> {
   const rows = await db
     .selectFrom('take_overs')
     .select('node_id')
     .where('by_node_id', '=', by_node_id)
     .where('seen_at', '<', takeOverEnded)
+    .where(({ or, eb, not, exists, selectFrom }) => {
+      const heard = selectFrom('node_processes').select('process').whereRef('node_processes.node_id', '=', 'take_overs.node_id')
+      return or([
+        eb('begun_at', 'is not', null),
+        not(exists(heard.whereRef('node_processes.last_seen_at', '>=', 'take_overs.seen_at'))),
+      ])
+    })
     .execute()
   return rows.map(({ node_id }) => node_id)
 }
@@ -50,12 +57,17 @@ export async function endTakeOver(db: Db, { node_id, by_node_id }: TakeOverKey):
     .execute()
 }
 
-/** Refuses what the node does in the place of lost ones, because its own credential is refused from now on. Another node may take them over. */
+/**
+ * Refuses what the node does in the place of lost ones, because its own credential is refused from now on. Another node may take them over. A lost
+ * one whose place it did not get yet keeps its own.
+ */
 export async function revokeTaken(db: Db, by_node_id: string, now: number): Promise<void> {
+  const own = db.selectFrom('take_overs').select('node_id').where('by_node_id', '=', by_node_id)
+  const taken = own.where('begun_at', 'is not', null)
   await db
     .updateTable('nodes')
     .set(({ fn, val }) => ({ credential_revoked_at: fn.coalesce('credential_revoked_at', val(now)) }))
-    .where('id', 'in', db.selectFrom('take_overs').select('node_id').where('by_node_id', '=', by_node_id))
+    .where('id', 'in', taken)
     .execute()
 }
 
@@ -78,23 +90,25 @@ export async function assignLostNode(db: Tx, { region, by, before, confirmMs }: 
     .selectFrom('nodes')
     .innerJoin('node_processes', 'node_processes.node_id', 'nodes.id')
     .leftJoin('take_overs', 'take_overs.node_id', 'nodes.id')
-    .select(['nodes.id', 'nodes.credential_revoked_at', 'take_overs.by_node_id', 'take_overs.seen_at'])
+    .select(['nodes.id', 'nodes.credential_revoked_at', 'take_overs.by_node_id', 'take_overs.seen_at', 'begun_at'])
     .select(({ fn }) => fn.max('node_processes.last_seen_at').as('last_seen_at'))
     .select(({ fn }) => [fn.max('copy_store').as('copy_store'), fn.max('leaving').as('leaving')])
     .where('nodes.region', '=', region)
     .where('nodes.id', '!=', by)
     .where('nodes.credential_hash', 'is not', null)
     .where('nodes.registered_at', '<', before)
-    .groupBy(['nodes.id', 'nodes.credential_revoked_at', 'take_overs.by_node_id', 'take_overs.seen_at'])
+    .groupBy(['nodes.id', 'nodes.credential_revoked_at', 'take_overs.by_node_id', 'take_overs.seen_at', 'begun_at'])
     .having(({ fn }) => fn.max('node_processes.last_seen_at'), '<', before)
     .orderBy('nodes.id')
     .execute()
-  for (const { id, credential_revoked_at, by_node_id, seen_at, last_seen_at, copy_store, leaving } of silent) {
-    const isTaken = by_node_id !== null && by_node_id !== nobody
+  for (const { id, credential_revoked_at, by_node_id, seen_at, begun_at, last_seen_at, copy_store, leaving } of silent) {
+    // It was heard of since, and nobody had got its place.
+    const isOver = begun_at === null && Number(seen_at) <= last_seen_at
+    const isTaken = by_node_id !== null && by_node_id !== nobody && !isOver
     // A credential of one that is taken may be revoked, with the node that has it.
     const isOut = credential_revoked_at !== null || copy_store !== 1 || leaving === 1
     if (isTaken ? Number(seen_at) >= before : isOut) continue
-    const isSuspected = by_node_id === nobody && Number(seen_at) > last_seen_at
+    const isSuspected = by_node_id === nobody && !isOver
     if (isSuspected && now - Number(seen_at) < confirmMs) continue
     const taken = { by_node_id: isTaken || isSuspected ? by : nobody, seen_at: now }
     await db
