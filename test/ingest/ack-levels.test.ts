@@ -4,6 +4,7 @@ import { newId } from '#model/id.ts'
 import { anEndpoint, aSnapshot, IngestNode, secretOf } from '../support/ingest-node.ts'
 import { MqttClient, type Version } from '../support/mqtt-client.ts'
 import { mqttEndpoint } from '../support/mqtt-node.ts'
+import { RawClient } from '../support/raw-http.ts'
 import { aCommit } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
@@ -124,6 +125,20 @@ describe('GET /v1/ingest/receipts/{receipt}', () => {
     await until('a question', () => node.control.deliveredLookups > 0)
     await node.stop()
     expect((await response).status).toBe(202)
+  })
+
+  test('requests in a row on one connection end with it', async () => {
+    await using node = await start()
+    await using client = await RawClient.connect(node.url)
+    const head = `Host: x\r\nX-API-Key: ${secretOf('a')}\r\nPrefer: wait=300\r\n\r\n`
+    await client.send([1, 2, 3].map((seq) => `GET /v1/ingest/receipts/${newId()}-${seq} HTTP/1.1\r\n${head}`).join(''))
+    await until('a question about all', () => node.control.segmentsInQuestion.length === 3)
+    // One that only ends its side may still read the responses.
+    client.socket.resetAndDestroy()
+    const last = ask(node, `${newId()}-4`)
+    await until('a question about the last one', () => node.control.segmentsInQuestion.some(({ seq }) => seq === 4))
+    expect(node.control.segmentsInQuestion).toMatchObject([{ seq: 4 }])
+    expect((await last).status).toBe(202)
   })
 
   test.each([

@@ -117,6 +117,8 @@ export class ControlStandIn implements AsyncDisposable {
   readonly usedKeys: string[] = []
   readonly series: SeriesReport[] = []
   deliveredLookups = 0
+  /** The last question which segments are delivered. */
+  segmentsInQuestion: DeliveredLookup['segments'] = []
   /** Reported nodes of the region, and bytes that other nodes accepted for every account. */
   usageElsewhere = { nodes: 1, bytes: 0 }
   /** Reported time for DNS: 0 if none is managed. */
@@ -279,6 +281,7 @@ export class ControlStandIn implements AsyncDisposable {
 
   #findDelivered({ segments }: DeliveredLookup): DeliveredFound {
     this.deliveredLookups += 1
+    this.segmentsInQuestion = segments
     const delivered = segments.flatMap((segment) => {
       const { endpoint_id, node_id, seq } = segment
       const isSame = (one: SegmentCommit) => one.endpoint_id === endpoint_id && one.node_id === node_id && one.seq === seq

@@ -228,9 +228,9 @@ export class Admitted {
     if (this.#isOver) return
     const { commitWaits, fence } = this.#context
     this.#release()
-    responder.awaitingCommit()
     const { id: endpointId, account_id: accountId } = this.endpoint
     this.#commitWait = commitWaits.wait({ accountId, endpointId, seq: stored.seq }, waitMs)
+    responder.awaitingCommit()
     const delivered = await this.#commitWait.delivered
     if (this.#isOver) return
     // Another machine may deliver them now, or none.

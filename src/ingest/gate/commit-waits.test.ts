@@ -53,6 +53,16 @@ test('a wait ends at its time, and control is not asked any more', async () => {
   expect(asked).toEqual([])
 })
 
+test('a wait that has ended, and ends again with its connection, ends no later one of its account', async () => {
+  const { waits, clock, poll } = opened(() => [found])
+  const earlier = waits.wait(segment, 10)
+  clock.advance(10)
+  const later = waits.wait(segment, 60_000)
+  earlier.end()
+  await poll()
+  expect(await Promise.race([later.delivered, settle()])).toMatchObject({ commitId: 'c' })
+})
+
 test('an account that waits for many segments leaves room for others in each question', async () => {
   const { waits, asked, poll } = opened()
   for (let seq = 0; seq < 3 * deliveredLookupMax; seq += 1) waits.wait({ ...segment, seq }, 60_000)

@@ -85,7 +85,8 @@ export class CommitWaits implements Service {
     account.set(name, waiting)
     const caller: Caller = (found) => {
       cancel()
-      waiting.callers.delete(caller)
+      // A wait may end twice. Later ones may wait for the same segment then.
+      if (!waiting.callers.delete(caller)) return
       if (waiting.callers.size === 0) account.delete(name)
       if (account.size === 0) this.#accounts.delete(accountId)
       resolve(found)

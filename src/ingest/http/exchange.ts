@@ -237,9 +237,9 @@ export class Exchange implements Receiving, Sender, Responder {
   #awaitDelivery(admitted: Admitted, { node_id, segment_seq }: { readonly node_id: string; readonly segment_seq: number }): void {
     this.#admitted = admitted
     const waitMs = Math.max(readWaitMs(this.#request.headers['prefer']?.toString()), httpLimits.lookUpMsMin)
-    this.#response.once('close', () => admitted.end())
-    admitted
-      .awaitDelivery({ nodeId: node_id, seq: segment_seq }, waitMs)
+    const delivery = admitted.awaitDelivery({ nodeId: node_id, seq: segment_seq }, waitMs)
+    this.#endOnceClientIsGone(admitted)
+    delivery
       .then((delivered) => {
         const close = this.#context.endsConnections()
         const commit = delivered && { commit_id: delivered.commitId, keys: delivered.keys }
@@ -349,7 +349,13 @@ export class Exchange implements Receiving, Sender, Responder {
 
   awaitingCommit(): void {
     this.#freeBody()
-    this.#response.once('close', () => this.#admitted?.end())
+    if (this.#admitted !== undefined) this.#endOnceClientIsGone(this.#admitted)
+  }
+
+  /** It may have left while its token was verified, or its records were stored. */
+  #endOnceClientIsGone(admitted: Admitted): void {
+    if (this.#response.destroyed) admitted.end()
+    else this.#response.once('close', () => admitted.end())
   }
 
   acknowledge(acknowledged: Acknowledged): void {

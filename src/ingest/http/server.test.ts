@@ -15,6 +15,7 @@ import { anEndpoint } from '../../../test/support/ingest-node.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { RawClient } from '../../../test/support/raw-http.ts'
 import { until } from '../../../test/support/until.ts'
+import type { GateOptions } from '../gate/context.ts'
 import { httpLimits } from './limits.ts'
 import { HttpCounters } from './metrics.ts'
 import { ExportConversions } from './otlp/export-conversions.ts'
@@ -23,7 +24,7 @@ import { HttpServer } from './server.ts'
 
 type Append = (logName: string, frame: FrameInput) => Promise<{ readonly seq: number }>
 
-async function serve(append: Append, clock: Clock = systemClock) {
+async function serve(append: Append, clock: Clock = systemClock, commitWaits?: GateOptions['commitWaits']) {
   const reserved = { bytes: 0 }
   const counters = new HttpCounters()
   const principal: KeyPrincipal = { account_id: 'account', key_id: 'key', scopes: ['ingest'], endpoint_ids: null }
@@ -31,6 +32,7 @@ async function serve(append: Append, clock: Clock = systemClock) {
     verifyKey: () => principal,
     endpoints: [anEndpoint({ account_id: 'account' })],
     append,
+    ...(commitWaits && { commitWaits }),
     room: {
       reserve: (bytes) => {
         reserved.bytes += bytes
@@ -102,6 +104,26 @@ describe('POST /v1/ingest', () => {
     durable.resolve({ seq: 7 })
     expect(await (await answer).json()).toEqual({ accepted_records: 2, accepted_bytes: 4, node_id: 'node', segment_seq: 7 })
     expect(server.reserved.bytes).toBe(0)
+  })
+
+  test('nobody waits for the commit of a client that left while its records were stored', async () => {
+    const [durable, ended] = [Promise.withResolvers<{ seq: number }>(), Promise.withResolvers<void>()]
+    const wait = () => ({ delivered: new Promise<undefined>(() => undefined), end: ended.resolve })
+    let appends = 0
+    const append = () => {
+      appends += 1
+      return durable.promise
+    }
+    await using server = await serve(append, systemClock, { wait })
+    await using client = await RawClient.connect(server.url)
+    const head = 'Host: x\r\nContent-Type: application/x-ndjson\r\nX-API-Key: any\r\nContent-Length: 2\r\n'
+    await client.send(`POST /v1/ingest HTTP/1.1\r\n${head}Inlet-Ack: committed\r\n\r\n1\n`)
+    await until('the append', () => appends === 1)
+    client.socket.resetAndDestroy()
+    // By then the server has noticed.
+    for (let turn = 0; turn < 10; turn += 1) await fetch(`${server.url}/healthz`)
+    durable.resolve({ seq: 7 })
+    await ended.promise
   })
 
   test.each<[LogErrorReason, string]>([
