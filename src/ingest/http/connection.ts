@@ -5,7 +5,7 @@ import type { Clock } from '#lib/clock.ts'
 import { requestLimits } from '#model/limits.ts'
 import type { ConnectionSlot } from '../gate/connection-budget.ts'
 import { httpLimits } from './limits.ts'
-import type { ReadTurns } from './read-turns.ts'
+import { continueReading, type ReadTurns, stopReading } from './read-turns.ts'
 import { rawProblem, requestError } from './responses.ts'
 
 /** The request whose body is arriving on a connection. */
@@ -23,8 +23,8 @@ export interface Receiving {
 /**
  * One client connection.
  *
- * Owns: which request a socket error belongs to, how long it may take to authenticate, and closing in a way that lets the client read the
- * last response.
+ * Owns: which request a socket error belongs to, how many have no response yet, how long it may take to authenticate, and closing in a way
+ * that lets the client read the last response.
  * Does not own: parsing and the order of responses (node:http), the requests.
  * Law: the response to malformed bytes is sent after the responses to all requests before them.
  */
@@ -36,6 +36,8 @@ export class Connection {
   /** The last response is known. All further bytes are discarded. */
   isClosing = false
   #unfinished = 0
+  /** Nothing is read until a response was sent. */
+  #isFull = false
   #failure: AppError | undefined
   #isLingering = false
   /** Since when the client has not made progress towards an authenticated request, and how many bytes had arrived by then. */
@@ -50,6 +52,10 @@ export class Connection {
   /** Bound once per connection, not per request. */
   readonly onResponseSent = (): void => {
     this.#unfinished -= 1
+    if (this.#isFull && this.#unfinished < httpLimits.unansweredMax) {
+      this.#isFull = false
+      continueReading(this.socket)
+    }
     if (!this.slot.isAuthenticated) this.#noteProgress()
     if (this.#unfinished === 0 && this.#failure !== undefined) this.#respondToFailure(this.#failure)
   }
@@ -79,6 +85,10 @@ export class Connection {
   opened(): void {
     this.#unfinished += 1
     this.countPiece()
+    if (this.#unfinished >= httpLimits.unansweredMax) {
+      this.#isFull = true
+      stopReading(this.socket)
+    }
     if (!this.slot.isAuthenticated) this.#noteProgress()
   }
 

@@ -13,6 +13,8 @@ export const httpLimits = {
   /** A connection with this many requests and pieces of bodies in less than this time is read in turns with other such connections. */
   busyPieces: 256,
   busyMs: 50,
+  /** Nothing more is read of a connection with so many requests that have no response yet: each takes memory, and may wait for its commit. */
+  unansweredMax: 100,
   /** A connection that closes while a body still arrives keeps reading for this long, so that the client can read the response. */
   lingerMsMax: 30_000,
   lingerIdleMs: 5_000,

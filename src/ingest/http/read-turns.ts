@@ -26,10 +26,7 @@ export class ReadTurns {
     setImmediate(() => {
       this.#isScheduled = false
       const socket = this.#queue.next()
-      if (socket !== undefined) {
-        socket.resume = Socket.prototype.resume
-        socket.resume()
-      }
+      if (socket !== undefined) continueReading(socket)
       this.#schedule()
     })
   }
@@ -40,6 +37,12 @@ export function stopReading(socket: Socket): void {
   socket.pause()
   // node:http resumes the socket whenever a request could hold more.
   socket.resume = stayPaused
+}
+
+/** Reads a socket again after `stopReading`. */
+export function continueReading(socket: Socket): void {
+  socket.resume = Socket.prototype.resume
+  socket.resume()
 }
 
 function stayPaused(this: Socket): Socket {

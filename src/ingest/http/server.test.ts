@@ -106,6 +106,26 @@ describe('POST /v1/ingest', () => {
     expect(server.reserved.bytes).toBe(0)
   })
 
+  test('no more is read of a connection while many of its requests have no response, and all are answered', async () => {
+    const durable = Promise.withResolvers<{ seq: number }>()
+    let appends = 0
+    await using server = await serve(() => {
+      appends += 1
+      return durable.promise
+    })
+    await using client = await RawClient.connect(server.url)
+    const head = 'Host: x\r\nContent-Type: application/x-ndjson\r\nX-API-Key: any\r\nContent-Length: 2\r\n\r\n'
+    const requests = 5_000
+    void client.send(`POST /v1/ingest HTTP/1.1\r\n${head}1\n`.repeat(requests))
+    await until('the bound', () => appends >= httpLimits.unansweredMax)
+    // In as many turns of the event loop it would have read all.
+    for (let turn = 0; turn < 100; turn += 1) await fetch(`${server.url}/healthz`)
+    // Bytes that were read already are parsed.
+    expect(appends).toBeLessThan(requests / 2)
+    durable.resolve({ seq: 7 })
+    for (let n = 0; n < requests; n += 1) expect((await client.answer()).status).toBe(202)
+  })
+
   test('nobody waits for the commit of a client that left while its records were stored', async () => {
     const [durable, ended] = [Promise.withResolvers<{ seq: number }>(), Promise.withResolvers<void>()]
     const wait = () => ({ delivered: new Promise<undefined>(() => undefined), end: ended.resolve })
