@@ -79,6 +79,22 @@ test('a node that has joined does not start without its log, which may have what
   }
 })
 
+test('a node that joins while another process of it starts has its log', async () => {
+  let isFirst = true
+  const files = {
+    ...systemFiles,
+    async read(path: string) {
+      const bytes = await systemFiles.read(path)
+      if (path !== paths().walNodeId || !isFirst) return bytes
+      isFirst = false
+      await readOrCreateNodeId(paths(), system)
+      await writeFile(paths().nodeCredential, 'secret')
+      return bytes
+    },
+  }
+  expect(await readOrCreateNodeId(paths(), { ...system, files })).toBe((await readFile(paths().nodeId, 'utf8')).trim())
+})
+
 describe('refused with one sentence', () => {
   test.each<[string, string | undefined, string | undefined, readonly string[]]>([
     ['a lost id', undefined, a, ['id is missing', `belongs to node ${a}`, '--adopt']],

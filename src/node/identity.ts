@@ -33,6 +33,8 @@ export async function readOrCreateNodeId(
 ): Promise<string> {
   const { nodeId, walNodeId } = paths
   const log = dirname(walNodeId)
+  // Read before the ids: another process of a new node creates them before it joins.
+  const hasJoined = (await readTrimmed(files, paths.nodeCredential)) !== undefined
   const isUsed = await isLogUsed(files, paths)
   // Read after that, because a log of this node has its id before anything else, and in this order: another process that creates both
   // begins with the id of the node.
@@ -48,7 +50,7 @@ export async function readOrCreateNodeId(
       `the log in ${log} belongs to node ${owner}, but this node is ${own} (${nodeId}). Start once with --adopt to continue as node ${owner}, or move the log back to that node`,
     )
   }
-  if (own !== undefined && owner === undefined && !isUsed) await assertNew(files, paths, own)
+  if (hasJoined && own !== undefined && owner === undefined && !isUsed) throw lostLog(paths, own)
   if (isUsed && owner === undefined) {
     const lost = own === undefined ? `${nodeId} and ${walNodeId} are missing` : `${walNodeId} is missing`
     const remedy = adoptingInstead(paths, own, isUsed)
@@ -95,14 +97,10 @@ export async function adoptWal(
   logger.warn({ now: id }, taken)
 }
 
-/**
- * Throws UserError if this node had a log: what is in that may be acknowledged and not delivered. With an empty one control would forget it, and
- * the node would use its seqs again.
- */
-async function assertNew(files: Files, { nodeId, walNodeId, nodeCredential }: IdentityPaths, own: string): Promise<void> {
-  if ((await readTrimmed(files, nodeCredential)) === undefined) return
+/** Records in the log may be acknowledged and not delivered. With an empty one control would forget it, and the node would use its seqs again. */
+function lostLog({ nodeId, walNodeId }: IdentityPaths, own: string): UserError {
   const [node, log] = [dirname(nodeId), dirname(walNodeId)]
-  throw new UserError(
+  return new UserError(
     `the log of node ${own} is gone: ${log} is empty. Mount or move it back. If it is lost, or not to be continued, move ${node} away to start as a new node, and then remove this one: inlet nodes remove ${own}`,
   )
 }
