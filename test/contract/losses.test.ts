@@ -355,6 +355,24 @@ describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
     expect((await receipt(5)).body).toMatchObject({ state: 'waiting' })
   })
 
+  test('404 for what a node delivered long ago that runs on with an adopted log', async () => {
+    const { endpoint, node, receipt, commit } = await inhabited()
+    await commit(1)
+    const secret = newNodeSecret()
+    expect((await node.call('POST', 'adopt', { secret })).status).toBe(204)
+    node.secret = secret
+    control().clock.advance(1_000)
+    await node.heartbeat({ leaving: true })
+    expect((await receipt(2)).body).toMatchObject({ state: 'lost' })
+    control().clock.advance(1_000)
+    await node.registerAgain()
+    await commit(1_002, 1_003)
+    control().clock.advance(11_000)
+    await node.heartbeat()
+    await removeCommitsBefore(control().store.db, endpoint.id, Number.MAX_SAFE_INTEGER, 100)
+    expect((await receipt(1_002)).status).toBe(404)
+  })
+
   test.each(['removed', 'released'])('200 is lost for what a node that was %s had begun after its last report', async (end) => {
     const { node, receipt, hold, commit } = await inhabited()
     await commit(1)

@@ -17,7 +17,10 @@ export type LogHolder = {
   readonly highest_seq: number | undefined
   /** The highest seq that it has committed, or continues after: it has begun all before. -1 for none. */
   readonly committed_seq: number
-  /** When the machine before lost its place (ISO 8601), of which earlier reports are, and whether this one has its log. Undefined if there was none. */
+  /**
+   * When the machine before lost its place (ISO 8601), of which earlier reports are, and whether this one only delivers its log: it has not started
+   * as a node since. Undefined if there was none.
+   */
   readonly replaced: { readonly at: string; readonly isAdopted: boolean } | undefined
   /** Its log as of then; undefined if it held nothing. Seqs are null if it does not report them. */
   readonly held: { readonly first_seq: number | null; readonly parked: number; readonly blocked_by: string | null } | undefined
@@ -45,6 +48,7 @@ export async function findLogHolder(db: Db, endpoint_id: string, node_id: string
     .select([
       'nodes.name',
       'nodes.region',
+      'nodes.registered_at',
       'last_seen_at',
       'applied_epoch',
       'open_segments',
@@ -83,11 +87,11 @@ export async function findLogHolder(db: Db, endpoint_id: string, node_id: string
   const quarantined = { first_seq: quarantined_first_seq, last_seq: quarantined_last_seq }
   const quarantine = segments === null || segments === 0 ? undefined : { segments, ...quarantined }
   const reported_at = hasReported ? toTime(last_seen_at) : undefined
-  const replaced = await findReplaced(db, node_id)
+  const replaced = await findReplaced(db, node_id, node.registered_at)
   return { node: 'registered', name, region, highest_seq, committed_seq, reported_at, replaced, held, quarantine }
 }
 
-async function findReplaced(db: Db, node_id: string): Promise<LogHolder['replaced']> {
+async function findReplaced(db: Db, node_id: string, registered_at: number): Promise<LogHolder['replaced']> {
   const last = await db
     .selectFrom('former_credentials')
     .select(['fence', 'ended_at'])
@@ -95,7 +99,7 @@ async function findReplaced(db: Db, node_id: string): Promise<LogHolder['replace
     .orderBy('ended_at', 'desc')
     .limit(1)
     .executeTakeFirst()
-  return last && { at: toTime(last.ended_at), isAdopted: last.fence === adopted }
+  return last && { at: toTime(last.ended_at), isAdopted: last.fence === adopted && registered_at <= last.ended_at }
 }
 
 const adopted: Fence = 'node_adopted'
