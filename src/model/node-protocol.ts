@@ -394,7 +394,10 @@ const SegmentOfLog = z.strictObject({ endpoint_id: Id, node_id: Id, seq: Segment
 export const DeliveredLookup = z.strictObject({ segments: z.array(SegmentOfLog).min(1).max(deliveredLookupMax) })
 export type DeliveredLookup = z.infer<typeof DeliveredLookup>
 
-/** `keys`: objects in the bucket that have the records. Segments that are not delivered are left out, and those of endpoints elsewhere. */
+/**
+ * `keys`: objects in the bucket that have the records. Segments that are not delivered, or not with all of their records, are left out, and those of
+ * endpoints elsewhere.
+ */
 export const DeliveredFound = z.object({
   delivered: z.array(SegmentOfLog.extend({ commit_id: z.string(), keys: z.array(z.string()) })),
 })

@@ -1,19 +1,22 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { newNodeSecret } from '#auth/node-credential.ts'
+import type { SegmentCommit } from '#model/commit.ts'
 import { newId } from '#model/id.ts'
 import { newRegion, useControl } from '../support/control.ts'
+import { aLag } from '../support/lags.ts'
 import { anEndpointWithNode } from '../support/set-up.ts'
 import { aCommit, TestNode } from '../support/test-node.ts'
 
 const control = useControl()
 
-async function delivered(count: number) {
+async function delivered(count: number, more: Partial<SegmentCommit> = {}) {
   const account = await control().newAccount()
   const region = newRegion()
   const { body: endpoint } = await account.post('/v1/endpoints', { region })
   const node = await TestNode.register(control(), region)
-  const commits = Array.from({ length: count }, (_, seq) => aCommit(node.id, endpoint.id, seq))
+  const commits = Array.from({ length: count }, (_, seq) => aCommit(node.id, endpoint.id, seq, more))
   if (count > 0) expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200, body: { new: count } })
   return { account, endpoint, node, commits, path: `/v1/endpoints/${endpoint.id}/commits` }
 }
@@ -112,7 +115,7 @@ describe('POST /internal/v1/commits/lookup', () => {
 
 describe('POST /internal/v1/commits/delivered', () => {
   test('200 returns the segments of any node of the region that are delivered, with the keys of their records', async () => {
-    const { endpoint, node, commits } = await delivered(2)
+    const { endpoint, node, commits } = await delivered(2, { records_damaged: 0 })
     const other = await TestNode.register(control(), endpoint.region)
     const segment = { endpoint_id: endpoint.id, node_id: node.id }
     const segments = [0, 1, 2].map((seq) => ({ ...segment, seq }))
@@ -121,6 +124,21 @@ describe('POST /internal/v1/commits/delivered', () => {
     expect(body.delivered.toSorted((a: { seq: number }, b: { seq: number }) => a.seq - b.seq)).toEqual(
       commits.map(({ id, seq }) => ({ ...segment, seq, commit_id: id, keys: [`p/${id}.parquet`] })),
     )
+  })
+
+  test('200 leaves out segments of which the bucket has not all records', async () => {
+    const { endpoint, node } = await delivered(1)
+    const held = [{ first_seq: 1, last_seq: 1, segments: 1, records: 12, bytes: 9 }]
+    const counts = { undelivered_segments: 1, undelivered_bytes: 9, records: 12, first_seq: 1, last_seq: 1 }
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { ...counts, held })] })
+    const secret = newNodeSecret()
+    expect((await node.call('POST', 'adopt', { secret })).status).toBe(204)
+    node.secret = secret
+    // The adopted copy of the disk was made before the last two records.
+    const commit = aCommit(node.id, endpoint.id, 1, { records: 10, records_damaged: 0 })
+    expect(await node.call('POST', 'commits', { commits: [commit] })).toMatchObject({ status: 200 })
+    const segments = [0, 1].map((seq) => ({ endpoint_id: endpoint.id, node_id: node.id, seq }))
+    expect(await node.call('POST', 'commits/delivered', { segments })).toMatchObject({ status: 200, body: { delivered: [] } })
   })
 
   test('200 says nothing of endpoints in other regions, and of those that do not exist', async () => {

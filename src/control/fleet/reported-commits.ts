@@ -7,6 +7,7 @@ import type { CommitsFound, CommitsRecorded, DeliveredFound, DeliveredLookup } f
 import { currentPosition } from '#store/cluster/epoch.ts'
 import { listForeignEndpoints, listForeignViews, listOwnEndpoints } from '#store/cluster/node-scope.ts'
 import { countRecordedCommits, findCommits, listCommitsOf, recordCommit } from '#store/commits/commits.ts'
+import { findLossOf } from '#store/commits/losses.ts'
 import { findMissing, listMissingCommits } from '#store/commits/missing-commits.ts'
 import { findProcess } from '#store/nodes/nodes.ts'
 import { type Db, type Store, transact } from '#store/store.ts'
@@ -33,19 +34,22 @@ export function reportedCommits({ store, clock, delivered }: ReportedCommitsOpti
       return { commits, may_lack: missing !== undefined, reported_at: reported?.last_seen_at ?? null }
     },
 
-    /** Returns those of the segments that are delivered. They may be of other nodes, for endpoints of the regions of the node. */
+    /**
+     * Returns those of the segments that are delivered with all of their records. They may be of other nodes, for endpoints of the regions of the
+     * node.
+     */
     async findDelivered(node: NodeIdentity, segments: DeliveredLookup['segments']): Promise<DeliveredFound> {
       const ids = segments.map(({ endpoint_id }) => endpoint_id)
       const own = await listOwnEndpoints(store.db, node.id, ids)
       const asked = segments.filter(({ endpoint_id }) => own.has(endpoint_id))
       if (asked.length === 0) return { delivered: [] }
-      const commits = await listCommitsOf(store.db, asked)
-      return {
-        delivered: commits.map((commit) => {
-          const { id: commit_id, endpoint_id, node_id, seq } = commit
-          return { ...{ endpoint_id, node_id, seq, commit_id }, keys: listRecordKeys(commit) }
-        }),
+      const delivered: DeliveredFound['delivered'] = []
+      for (const commit of await listCommitsOf(store.db, asked)) {
+        const { id: commit_id, endpoint_id, node_id, seq, records_damaged } = commit
+        const isPartial = records_damaged > 0 || (await findLossOf(store.db, endpoint_id, commit))?.partial !== undefined
+        if (!isPartial) delivered.push({ ...{ endpoint_id, node_id, seq, commit_id }, keys: listRecordKeys(commit) })
       }
+      return { delivered }
     },
 
     /**
