@@ -136,6 +136,20 @@ describe('what the lost node had', () => {
     expect(await losses()).toMatchObject([{ state: 'recovered' }])
   })
 
+  test('is one loss if the node that took it over got a new secret after its credential was revoked', async () => {
+    const { node, losses, takeOver, hold } = await inhabited()
+    await hold(1, 3)
+    await takeOver()
+    expect((await operator().delete(`/v1/nodes/${node.id}/credential`)).status).toBe(204)
+    const previous_secret = node.secret
+    node.secret = newNodeSecret()
+    expect(await node.join({ previous_secret })).toMatchObject({ status: 200, body: { joined: true } })
+    await hold(1, 3)
+    control().clock.advance(1_000)
+    expect(await operator().delete(`/v1/nodes/${node.id}?force=true`)).toMatchObject({ status: 200 })
+    expect(await losses()).toMatchObject([{ cause: 'node_removed', segments: 3 }])
+  })
+
   test('in quarantine is on its disk alone', async () => {
     const { node, losses, state, takeOver, hold, commit } = await inhabited()
     await commit(1)

@@ -63,7 +63,10 @@ export async function renameMachine(db: Tx, node_id: string, hash: string, newHa
 
 const adoptions: readonly LossCause[] = ['node_adopted', 'node_taken_over']
 
-/** Returns the machines whose log this one has, by their credentials: each lost its place by an adoption, one after the other. */
+/**
+ * Returns the machines whose log this one has, by their credentials: each lost its place by an adoption, one after the other. In between are revoked
+ * credentials, each of the same machine as the next one.
+ */
 async function listPredecessors(db: Tx, node_id: string, credential_hash: string): Promise<readonly string[]> {
   const former = await db
     .selectFrom('former_credentials')
@@ -73,11 +76,12 @@ async function listPredecessors(db: Tx, node_id: string, credential_hash: string
     .execute()
   // The last one is its own, once it lost its place itself.
   const before = former.slice(former.findIndex((each) => each.credential_hash === credential_hash) + 1)
-  const other = before.findIndex(({ fence }) => fence !== adopted)
+  const other = before.findIndex(({ fence }) => fence !== adopted && fence !== revoked)
   return (other < 0 ? before : before.slice(0, other)).map((each) => each.credential_hash)
 }
 
 const adopted: Fence = 'node_adopted'
+const revoked: Fence = 'node_revoked'
 
 /** Opens the losses of one machine for a report of it. */
 export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, now: number) {
