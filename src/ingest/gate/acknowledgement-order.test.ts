@@ -8,6 +8,7 @@ import { anEndpoint } from '../../../test/support/ingest-node.ts'
 import type { Delivered } from './commit-waits.ts'
 import type { GateOptions } from './context.ts'
 import { EndpointTable } from './endpoint-table.ts'
+import { gateLimits } from './limits.ts'
 
 const principal: KeyPrincipal = { account_id: 'account', key_id: 'key', scopes: ['ingest'], endpoint_ids: null }
 const record = { envelope: Buffer.from('{}'), payload: Buffer.from('1'), key: undefined }
@@ -110,8 +111,8 @@ test('once its connection is gone, nothing waits for a commit', async () => {
   admitted.append({ ...record, ack: 'committed' }, 1, 1)
   appends[0]?.resolve({ seq: 0, copied: Promise.resolve() })
   await settle()
-  expect(outcomes).toEqual([])
+  expect([outcomes, admitted.bytesInFlight]).toEqual([[], gateLimits.commitWaitBytes])
   admitted.end()
   await settle()
-  expect([outcomes, admitted.recordsInFlight]).toEqual([[1], 0])
+  expect([outcomes, admitted.recordsInFlight, admitted.bytesInFlight]).toEqual([[1], 0, 0])
 })

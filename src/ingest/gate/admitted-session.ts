@@ -34,6 +34,8 @@ export type Batch = {
   level: AckLevel
   /** When its first record was complete, by the clock that never goes back. */
   readonly completeAtMs: number
+  /** Its records are counted, since they are durable. */
+  isCounted: boolean
   /** Ids of the records that the client wants to be acknowledged. */
   readonly ids: number[]
   records: number
@@ -241,7 +243,10 @@ export class AdmittedSession {
     const earlier = this.#unordered ?? (isOrdered ? undefined : this.#batch?.promise)
     const completeAtMs = this.#context.clock.monotonic()
     const level = awaits ? 'copied' : 'disk'
-    const batch: Batch = { ...{ promise, asked, level, completeAtMs }, ids: [], records: 0, payloadBytes: 0, bytes: 0 }
+    const batch: Batch = {
+      ...{ promise, asked, level, completeAtMs, isCounted: false },
+      ...{ ids: [], records: 0, payloadBytes: 0, bytes: 0 },
+    }
     this.#batch = batch
     // Records that are appended together have one promise, and get one here.
     const stored =
@@ -262,7 +267,7 @@ export class AdmittedSession {
 
   async #awaitCommit(batch: Batch, seq: number, waitMs: number): Promise<void> {
     const { commitWaits, fence } = this.#context
-    this.#durable(batch)
+    this.#durable(batch, gateLimits.commitWaitBytes)
     const { id: endpointId, account_id: accountId } = this.#endpoint
     const wait = commitWaits.wait({ accountId, endpointId, seq }, waitMs)
     if (this.#hasEnded) wait.end()
@@ -286,13 +291,13 @@ export class AdmittedSession {
   #follow(batch: Batch, settles: Promise<unknown>): void {
     settles.then(
       () => {
-        this.#durable(batch)
+        this.#durable(batch, 0)
         this.#records -= batch.records
         this.#client.stored(batch)
       },
       (error: unknown) => {
         const rejection = this.#context.rejectionOf(error)
-        this.#free(batch)
+        this.#hold(batch, 0)
         this.#records -= batch.records
         this.#countRefused(rejection, batch.records)
         this.#client.lost(batch, rejection)
@@ -300,9 +305,11 @@ export class AdmittedSession {
     )
   }
 
-  /** Counts the records of a batch, once. They need no memory any more. */
-  #durable(batch: Batch): void {
-    if (!this.#free(batch)) return
+  /** Counts the records of a batch, once. From now on it takes only so much memory. */
+  #durable(batch: Batch, bytes: number): void {
+    this.#hold(batch, bytes)
+    if (batch.isCounted) return
+    batch.isCounted = true
     const { acknowledgements, counts, clock } = this.#context
     const { records, payloadBytes, completeAtMs } = batch
     const durationMs = clock.monotonic() - completeAtMs
@@ -311,14 +318,13 @@ export class AdmittedSession {
     counts.of(this.#endpoint.id).accepted(records, records, payloadBytes, durationMs)
   }
 
-  /** Returns false if it was done before. */
-  #free(batch: Batch): boolean {
+  /** Changes the memory of a batch, which takes no more records. */
+  #hold(batch: Batch, bytes: number): void {
     if (this.#batch === batch) this.#batch = undefined
-    if (batch.bytes === 0) return false
-    this.#bytes -= batch.bytes
+    this.#bytes += bytes - batch.bytes
     this.room.release(batch.bytes)
-    batch.bytes = 0
-    return true
+    if (bytes > 0) this.room.forceReserve(bytes)
+    batch.bytes = bytes
   }
 
   #countRefused({ outcome }: Rejection, records: number): void {

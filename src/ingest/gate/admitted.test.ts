@@ -14,6 +14,7 @@ import type { GateOptions } from './context.ts'
 import { EndpointCounts } from './endpoint-counters.ts'
 import { EndpointTable } from './endpoint-table.ts'
 import type { Gate } from './gate.ts'
+import { gateLimits } from './limits.ts'
 import { Rejection } from './rejection.ts'
 
 const endpoint = anEndpoint({ account_id: 'account' })
@@ -219,14 +220,14 @@ describe('the level that a request asks for', () => {
     expect(await responder.outcome).toBe('invalid_ack_level')
   })
 
-  test('committed: it is counted at once, needs no memory while it waits, and has the keys of its objects', async () => {
+  test('committed: it is counted at once, needs no memory for its records while it waits, and has the keys of its objects', async () => {
     const counts = new EndpointCounts()
     const wait = aCommitWait()
     let reserved = 0
     const add = (bytes: number) => {
       reserved += bytes
     }
-    const room = { reserve: add, release: (bytes: number) => add(-bytes) }
+    const room = { reserve: add, forceReserve: add, release: (bytes: number) => add(-bytes) }
     const segments: unknown[] = []
     const commitWaits = {
       wait(segment: unknown) {
@@ -241,10 +242,12 @@ describe('the level that a request asks for', () => {
     const responder = { ...aResponder(), awaitingCommit: () => waiting.resolve() }
     admitted.append(asked('committed'), responder)
     await waiting.promise
-    expect([reserved, counts.takeAll().length]).toEqual([0, 1])
+    expect([reserved, counts.takeAll().length]).toEqual([gateLimits.commitWaitBytes, 1])
     const delivered = { commitId: 'c', keys: ['a.parquet'] }
     wait.resolve(delivered)
     expect(await responder.outcome).toMatchObject({ seq: 7, level: 'committed', delivered })
+    admitted.end()
+    expect(reserved).toBe(0)
     expect(segments).toEqual([{ accountId: 'account', endpointId: endpoint.id, seq: 7 }])
   })
 
@@ -258,6 +261,24 @@ describe('the level that a request asks for', () => {
     const responder = aResponder()
     gate.admit(aSender(principal)).append(asked('committed'), responder)
     expect(await responder.outcome).toMatchObject({ level })
+  })
+
+  test('a wait for the commit of a receipt needs memory, and is refused without', async () => {
+    let reserved = 0
+    const reserve = (bytes: number) => {
+      if (reserved > 0) throw new Rejection('no_room', 'there is no memory')
+      reserved += bytes
+    }
+    const release = (bytes: number) => {
+      reserved -= bytes
+    }
+    const gate = aGate({ endpoints: [endpoint], room: { reserve, release } })
+    const [first, second] = [gate.admit(aSender(principal)), gate.admit(aSender(principal))]
+    await first.awaitDelivery({ nodeId: 'node', seq: 1 }, 1)
+    expect(reserved).toBe(gateLimits.commitWaitBytes)
+    await expect(second.awaitDelivery({ nodeId: 'node', seq: 1 }, 1)).rejects.toThrow('there is no memory')
+    first.end()
+    expect(reserved).toBe(0)
   })
 
   test('committed: nothing is waited for once the client has left', async () => {

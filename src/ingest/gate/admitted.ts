@@ -18,6 +18,7 @@ import type { CommitWait, Delivered } from './commit-waits.ts'
 import type { GateContext } from './context.ts'
 import { awaitsCopy, requireCopyStore, whenAcknowledgeable } from './copied.ts'
 import { type KeptSender, keptSenderOf } from './kept-sender.ts'
+import { gateLimits } from './limits.ts'
 import type { Room } from './node-room.ts'
 import type { Acknowledged, Stored } from './receipt.ts'
 import { requireLease, requirePlace } from './rejection.ts'
@@ -46,7 +47,7 @@ export interface Responder {
   appending(): void
   /** The records are durable. Not called for those that had been stored before. */
   appended(appended: Appended): void
-  /** The records wait for their commit, and need no memory meanwhile. */
+  /** The records wait for their commit, and are needed no more. */
   awaitingCommit(): void
   acknowledge(receipt: Acknowledged): void
   reject(error: unknown): void
@@ -129,12 +130,16 @@ export class Admitted {
     })
   }
 
-  /** Resolves with the commit of a segment of the endpoint, which any node may have: undefined if there is none in time. */
-  awaitDelivery(segment: { readonly nodeId: string; readonly seq: number }, waitMs: number): Promise<Delivered | undefined> {
+  /** Resolves with the commit of a segment of the endpoint, which any node may have: undefined if there is none in time. Rejects without room. */
+  async awaitDelivery(
+    segment: { readonly nodeId: string; readonly seq: number },
+    waitMs: number,
+  ): Promise<Delivered | undefined> {
     this.#consume()
+    this.reserve(gateLimits.commitWaitBytes)
     const { id: endpointId, account_id: accountId } = this.endpoint
     this.#commitWait = this.#context.commitWaits.wait({ accountId, endpointId, ...segment }, waitMs)
-    return this.#commitWait.delivered
+    return await this.#commitWait.delivered
   }
 
   /** Counts a refusal of the request, or of a part of it. */
@@ -228,6 +233,8 @@ export class Admitted {
     if (this.#isOver) return
     const { commitWaits, fence } = this.#context
     this.#release()
+    this.#room.forceReserve(gateLimits.commitWaitBytes)
+    this.#reservedBytes = gateLimits.commitWaitBytes
     const { id: endpointId, account_id: accountId } = this.endpoint
     this.#commitWait = commitWaits.wait({ accountId, endpointId, seq: stored.seq }, waitMs)
     responder.awaitingCommit()

@@ -1,3 +1,4 @@
+import { KiB } from '#lib/bytes.ts'
 import { tokenLimits } from '#model/limits.ts'
 
 /** Tuning that the protocols share. Bounds that clients are promised are in `model/limits.ts`. */
@@ -27,6 +28,8 @@ export const gateLimits = {
   revocationsMissedAfterMs: (tokenLimits.revokedKeysKeptSeconds / 2) * 1000,
   /** How often control is asked which segments are delivered, while somebody waits. */
   commitPollMs: 1_000,
+  /** Memory of one that waits for a commit, also if its records take none any more. */
+  commitWaitBytes: 2 * KiB,
   /** If the account has too many connections. */
   retryConnectionsSeconds: 5,
   /** How often ingest reports what it accepted, if that changed. */
