@@ -9,7 +9,7 @@ import { Backoff } from '#lib/retry.ts'
 import { baseOf } from './address.ts'
 import { isApiKey } from './api-key.ts'
 import { Bound } from './bound.ts'
-import { ApiError, ConnectionError, errorOf, InletError, noResponse, TimeoutError } from './errors.ts'
+import { ApiError, errorOf, InletError, isTransient, noResponse, TimeoutError } from './errors.ts'
 import type { Fetch } from './sender.ts'
 
 /** Where records were stored: `listCommits(endpoint, { node_id, segment_seq })` finds their commit. */
@@ -220,10 +220,4 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
 function isAmbiguous(error: unknown): boolean {
   if (!(error instanceof ApiError)) return true
   return error.status < 300 || error.status === 408 || error.status >= 500
-}
-
-/** Whether the same request may succeed later. */
-function isTransient(error: unknown): boolean {
-  if (error instanceof ConnectionError || error instanceof TimeoutError) return true
-  return error instanceof ApiError && (error.status === 408 || error.status === 429 || error.status >= 500)
 }

@@ -123,3 +123,9 @@ function retryAfterOf(headers: Headers): number | undefined {
 function isProblem(value: unknown): value is Problem {
   return typeof value === 'object' && value !== null && 'detail' in value && 'error' in value && typeof value.error === 'string'
 }
+
+/** Whether the same request may succeed later. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof ConnectionError || error instanceof TimeoutError) return true
+  return error instanceof ApiError && (error.status === 408 || error.status === 429 || error.status >= 500)
+}

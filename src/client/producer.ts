@@ -40,7 +40,7 @@ export type ProducerOptions = {
   readonly acknowledgement?: 'disk' | 'copied' | 'committed' | undefined
   /** How long a batch is attempted before its sends reject, and how long its commit is waited for: 5 minutes if not set, at most 23 hours. */
   readonly deliveryTimeoutMs?: number | undefined
-  /** Bound of one request: 60 s if not set. */
+  /** Bound of one request, beside the wait for a commit: 60 s if not set. */
   readonly requestTimeoutMs?: number | undefined
   /** Replaces the `fetch` of the platform. */
   readonly fetch?: Fetch | undefined
@@ -154,7 +154,7 @@ export class Producer {
     }
     if (acknowledgement === 'committed') {
       const { deliveryTimeoutMs: timeoutMs } = this.#limits
-      this.#commits = new CommitWatch({ ...target, timeoutMs, signal: this.#closing.signal })
+      this.#commits = new CommitWatch({ ...target, requestTimeoutMs, timeoutMs, signal: this.#closing.signal })
     }
   }
 

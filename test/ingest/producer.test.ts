@@ -100,6 +100,15 @@ describe('send', () => {
     expect(rig.producer.stats).toMatchObject({ recordsStored: 2, recordsPending: 0, bytesBuffered: 0 })
   })
 
+  test('that waits for commits asks again if a question fails, or has no answer', async () => {
+    await using rig = await Rig.start({ acknowledgement: 'committed', deliveryTimeoutMs: 10_000, requestTimeoutMs: 500 })
+    const { node_id } = await createReceipt(rig)
+    rig.node.control.commits.push(aCommit(node_id, rig.endpointId, 0))
+    rig.proxy.script('pass', { status: 502, body: '<h1>Bad Gateway</h1>' }, 'hang')
+    expect(await rig.producer.send({ n: 1 })).toMatchObject({ node_id, commit_id: expect.any(String) })
+    expect(rig.proxy.seen.filter((request) => request.startsWith('GET'))).toHaveLength(3)
+  })
+
   test('that waits for commits rejects once it took too long, or the producer ends', async () => {
     await using rig = await Rig.start({ acknowledgement: 'committed', deliveryTimeoutMs: 1_500 })
     await expect(rig.producer.send({ n: 1 })).rejects.toThrow(TimeoutError)

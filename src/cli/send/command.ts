@@ -36,11 +36,12 @@ export async function send(this: CliContext, flags: SendFlags, endpoint: string,
   if (again && key !== undefined) throw new UsageError('--again and --key exclude each other')
   const input = await openInput(file)
   const { url, apiKey, id } = await findTarget(this, endpoint)
-  const target = { url, apiKey, endpoint: id, fetch }
+  const target = { url, apiKey, endpoint: id, requestTimeoutMs: 60_000, fetch }
   const isTerminal = this.process.stderr.isTTY === true
   const progress = new SendingProgress(this, input)
   const delivery = new Delivery({
-    ...{ ...target, compression: 'gzip', requestTimeoutMs: 60_000 },
+    ...target,
+    compression: 'gzip',
     acknowledgement: ack === 'committed' ? undefined : ack,
     onRetry: (failure) => progress.note(messageOf(failure)),
   })
