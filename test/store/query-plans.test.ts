@@ -2,6 +2,7 @@
 import { CompiledQuery, type InsertObject, type KyselyPlugin, type PluginTransformQueryArgs, sql } from 'kysely'
 import { expect } from 'vitest'
 import { newId } from '#model/id.ts'
+import { deliveredLookupMax } from '#model/limits.ts'
 import type { UsageReport } from '#model/node-protocol.ts'
 import { dayOf } from '#model/quota.ts'
 import { seriesWindow } from '#model/series.ts'
@@ -18,7 +19,7 @@ import { countRunningRevocations, findRevocations, listRunningRevocations } from
 import { listSecretNames, listSecrets, selectValuesOfViews } from '#store/accounts/secrets.ts'
 import { findCommit, listAddedArtifacts } from '#store/commits/commit-additions.ts'
 import { findCommittingNode, removeCommitsBefore } from '#store/commits/commit-retention.ts'
-import { findNeighbours, listCommits, listSegmentCommits, recordCommit } from '#store/commits/commits.ts'
+import { findNeighbours, listCommits, listCommitsOf, listSegmentCommits, recordCommit } from '#store/commits/commits.ts'
 import { deliveredFiles } from '#store/commits/delivered-files.ts'
 import { listDlqFiles } from '#store/commits/dlq-files.ts'
 import { addToJobs } from '#store/commits/late-segments.ts'
@@ -325,6 +326,7 @@ describeStores('query plans', (test, kind) => {
       expect(plans).not.toMatch(sorting(kind))
     }
 
+    const segments = Array.from({ length: deliveredLookupMax }, (_, seq) => ({ endpoint_id: endpoint, node_id: newId(), seq }))
     const removable = { publishedUntil: t0, failedUntil: t0, except_views: ['events'] }
     const found: readonly [string, (db: Tx) => Promise<unknown>][] = [
       ['endpoints', (db) => getEndpoint(db, account, endpoint)],
@@ -354,6 +356,7 @@ describeStores('query plans', (test, kind) => {
       ['view_series', (db) => removeOldestBucket(db, 'view_series', '10s', t0 + 100)],
       ['view_quality', (db) => removeViewQualityBefore(db, t0 + 100)],
       ['commits', (db) => removeCommitsBefore(db, endpoint, t0 + 100, 10)],
+      ['commits', (db) => listCommitsOf(db, segments)],
       ['committed_seqs', (db) => findCommittingNode(db, '', t0)],
       ['view_quality', (db) => recordCommit(db, commitWithQuality(endpoint, view), t0 + 120_000)],
       ['endpoint_lags', (db) => listLags(db, [endpoint])],
