@@ -120,6 +120,15 @@ describe('what the lost node had', () => {
     expect(await losses()).toMatchObject([{ state: 'recovered' }])
   })
 
+  test('is delivered by nobody once the credential of the other node is revoked', async () => {
+    const { losses, takeOver, hold, reasons } = await inhabited()
+    await hold(1, 2)
+    const by = await takeOver()
+    expect((await operator().delete(`/v1/nodes/${by.id}/credential`)).status).toBe(204)
+    expect(await losses()).toMatchObject([{ state: 'open', is_node_back: false }])
+    expect(await reasons()).toContain('bring its disk back')
+  })
+
   test('is one loss if the node that took it over is lost, too', async () => {
     const { node, losses, takeOver, hold, commit } = await inhabited()
     await hold(1, 3)

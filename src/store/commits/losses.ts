@@ -352,7 +352,7 @@ function toOpenLoss({ is_node_back, searched_at, recorded_at, ...row }: OpenRow)
  * id does not.
  */
 const isNodeBack = sql<number>`(select count(*) from nodes where nodes.id = losses.node_id and nodes.credential_hash is not null
-  and losses.cause <> 'left_on_disk' and (losses.cause <> 'node_taken_over'
+  and nodes.credential_revoked_at is null and losses.cause <> 'left_on_disk' and (losses.cause <> 'node_taken_over'
     or exists (select 1 from take_overs where take_overs.node_id = nodes.id and take_overs.by_node_id <> ''
       and take_overs.seen_at < ${sql.lit(takeOverEnded)}))
   and (losses.cause in ('node_adopted', 'node_taken_over') or losses.credential_hash is null
