@@ -14,7 +14,7 @@ export async function examine(this: CliContext, { json, store }: JsonFlags & { r
   const findings =
     store === undefined
       ? [...(await checkHere(this)), ...(await checkThere(this))]
-      : await checkCopies(await this.readConfig(), store)
+      : await checkCopies(await this.readConfig({ INLET_COPY_URL: store }))
   if (json) printJson(this, findings)
   else for (const finding of findings) this.process.stdout.write(describe(finding))
   if (findings.some(({ status }) => status === 'fail')) this.process.exitCode = 1
@@ -26,7 +26,7 @@ async function checkHere(context: CliContext): Promise<readonly Finding[]> {
     return [
       ...(await checkMachine(config, context.clock.now())),
       ...(await checkInstallation(config, context.clock)),
-      ...(await checkCopies(config, undefined)),
+      ...(await checkCopies(config)),
     ]
   } catch (error) {
     return [fail('configuration', errorMessage(error), 'correct the environment variables: docs/configuration.md lists them')]

@@ -1,7 +1,6 @@
 /** Checks a copy store: what it answers, and whether several writers of one name find out. It writes, and removes, a few small objects. */
 import type { Config } from '#config/config.ts'
-import { type CopyUrl, copyOptions } from '#config/copies.ts'
-import { openCopyStore } from '#copies/open-store.ts'
+import { type CopyStoreConfig, openCopyStore } from '#copies/open-store.ts'
 import { checkCopyStore, type StoreFinding } from '#copies/store-check.ts'
 import { system } from '#lib/system.ts'
 import { attempt, type Finding, fail, ok, warn } from './finding.ts'
@@ -10,15 +9,16 @@ const rounds = 10
 const checkMsMax = 60_000
 const check = 'copy store'
 
-/** Checks that of `url`, or else that of the configuration, if there is one. */
-export async function checkCopies(config: Config, url: string | undefined): Promise<readonly Finding[]> {
-  const copyUrl = url === undefined ? config.copyUrl : copyOptions.copyUrl.type(url)
+/** Checks that of the configuration, if there is one. */
+export async function checkCopies(config: Config): Promise<readonly Finding[]> {
+  const { copyUrl } = config
   if (copyUrl === null) return []
-  return attempt(check, 'correct INLET_COPY_URL and the settings beside it: docs/acknowledgements.md', () => run(config, copyUrl))
+  const settings = { ...config, copyUrl }
+  return attempt(check, 'correct INLET_COPY_URL and the settings beside it: docs/acknowledgements.md', () => run(settings))
 }
 
-async function run(config: Config, copyUrl: CopyUrl): Promise<readonly Finding[]> {
-  const { store, prefix, close } = await openCopyStore({ ...config, copyUrl }, system)
+async function run(config: CopyStoreConfig): Promise<readonly Finding[]> {
+  const { store, prefix, close } = await openCopyStore(config, system)
   // Other timers do not keep the process alive.
   const alive = setInterval(() => undefined, 1_000)
   try {
