@@ -90,8 +90,8 @@ test('a test that a page names is in its file', () => {
   expect(named.filter(({ isThere }) => !isThere)).toEqual([])
 })
 
-test('each row of the table of writers in docs/fencing.md names a test', () => {
-  const [, table = ''] = /^\| who \|.*\| tests \|\n\|[-|]+\|\n((?:\|.*\n)+)/m.exec(read('docs/fencing.md')) ?? []
+test.each(['docs/fencing.md', 'docs/acknowledgements.md'])('each row of the table with tests in %s names one', (page) => {
+  const [, table = ''] = /^\| .*\| tests \|\n\|[-|]+\|\n((?:\|.*\n)+)/m.exec(read(page)) ?? []
   const rows = table.trim().split('\n')
   expect(rows.length).toBeGreaterThan(5)
   const lastCell = (row: string) => row.split(' | ').at(-1) ?? ''
