@@ -28,17 +28,17 @@ export async function findWriterState(
   folder: string,
   signal: AbortSignal,
 ): Promise<NumberedState | undefined> {
-  let number = -1
+  let listed = -1
   for await (const { key } of store.list(`${folder}writer/`, signal))
-    number = Math.max(number, parseWriterName(folder, key) ?? -1)
-  if (number < 0) return undefined
+    listed = Math.max(listed, parseWriterName(folder, key) ?? -1)
   let newest: NumberedState | undefined
-  for (; ; number += 1) {
+  // A listing may be old: those of a young node are found without it.
+  for (let number = Math.max(0, listed); ; number += 1) {
     const object = await store.get(writerName(folder, number), signal)
     if (object === undefined) break
     newest = { number, state: WriterState.parse(JSON.parse(Buffer.from(object).toString())) }
   }
-  if (newest === undefined) throw new Error('the list of the copy store is old: it names what is gone')
+  if (newest === undefined && listed >= 0) throw new Error('the list of the copy store is old: it names what is gone')
   return newest
 }
 
