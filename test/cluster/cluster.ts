@@ -222,6 +222,12 @@ export class Cluster implements AsyncDisposable {
     return items
   }
 
+  /** When delivery of a node last reported (epoch ms), by the clock of control. */
+  async seenAt(id: string): Promise<number> {
+    const { items } = await this.#call('GET', '/v1/nodes?limit=200')
+    return Date.parse(items.find((node: { readonly id: string }) => node.id === id)?.delivery?.last_seen_at ?? '')
+  }
+
   /** Returns what was lost with a node, as the account of its endpoints sees it. */
   async lossesOf(nodeId: string): Promise<readonly Loss[]> {
     const { items } = await this.management.ok('GET', '/v1/losses?limit=200')

@@ -31,7 +31,10 @@ export function readHeld(data: string): ReadonlyMap<string, Held> {
 export async function untilHolding(cluster: Cluster, name: NodeName): Promise<readonly Stored[]> {
   const endpoints = cluster.endpointsIn(regionOf(name))
   const stored = await storeRecords(cluster, name)
+  const storedAt = Date.now()
   const holdsAll = async () => {
+    // A report from before may name segments that are delivered by now.
+    if (!((await cluster.seenAt(cluster.nodeId(name))) > storedAt)) return false
     const reported = await cluster.reportedBy(cluster.nodeId(name))
     return endpoints.every(({ id }) => {
       const log = reported.find(({ endpoint_id }) => endpoint_id === id)
