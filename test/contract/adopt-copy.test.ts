@@ -7,20 +7,17 @@ import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { newNodeSecret } from '#auth/node-credential.ts'
 import { adoptCopy } from '#cli/serve/adopt-copy.ts'
-import { type Config, readConfig } from '#config/config.ts'
+import { readConfig } from '#config/config.ts'
 import { withDataDirectory } from '#config/data-paths.ts'
 import { copyFolder } from '#copies/copy-names.ts'
 import { openCopyStore } from '#copies/open-store.ts'
 import { putWriterState } from '#copies/writer-state.ts'
-import { writeDurably } from '#lib/files.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { newId } from '#model/id.ts'
-import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
-import { Registration } from '#node/registration.ts'
-import { clientOf, newRegion, nodeToken, operatorToken, useControl } from '../support/control.ts'
+import { clientOf, newRegion, operatorToken, useControl } from '../support/control.ts'
 import { readMarkers } from '../support/read-markers.ts'
+import { registerMachine } from '../support/register-machine.ts'
 import { TestNode } from '../support/test-node.ts'
 import { until } from '../support/until.ts'
 
@@ -35,16 +32,6 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-/** Makes the data directory one of a node. */
-async function register(config: Config, region: string): Promise<void> {
-  const nodeId = newId()
-  await writeDurably(system.files, config.paths.nodeId, Buffer.from(`${nodeId}\n`))
-  const credential = await NodeCredential.open(nodeId, config.paths.nodeCredential, system)
-  const client = new ControlClient({ ...system, url: control().app.nodeApiUrl, credential, timeoutMs: 5_000 })
-  const node = { region, ipv4: [], ipv6: [], ingest_address: '' }
-  await new Registration({ client, credential, joinSecret: nodeToken, node, logger }).register(signal, false)
-}
-
 /** A lost node with a copy store, and a machine of its region. */
 async function furnished() {
   const region = newRegion()
@@ -55,7 +42,7 @@ async function furnished() {
   })
   const { copyUrl } = config
   if (copyUrl === null) throw new Error('no copy store')
-  await register(config, region)
+  await registerMachine(config, control().app.nodeApiUrl, region)
   const { store, prefix } = await openCopyStore({ ...config, copyUrl }, system)
   await putWriterState(store, copyFolder(prefix, lost.id), { number: 0, state: { fences: 0, below: {} } }, signal)
   const adopt = async () => {

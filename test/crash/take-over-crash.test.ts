@@ -18,15 +18,13 @@ import { Copier } from '#copies/copier.ts'
 import { copyFolder } from '#copies/copy-names.ts'
 import { openCopyStore } from '#copies/open-store.ts'
 import { putWriterState } from '#copies/writer-state.ts'
-import { writeDurably } from '#lib/files.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
-import { newId } from '#model/id.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
-import { Registration } from '#node/registration.ts'
-import { newRegion, nodeToken, useControl } from '../support/control.ts'
+import { newRegion, useControl } from '../support/control.ts'
 import { readMarkers } from '../support/read-markers.ts'
+import { registerMachine } from '../support/register-machine.ts'
 import { TestNode } from '../support/test-node.ts'
 import { isThorough, runs } from '../support/thorough.ts'
 import { until } from '../support/until.ts'
@@ -65,15 +63,6 @@ class Machine {
 
   get paths(): Config['paths'] {
     return withDataDirectory(this.config, join(this.config.paths.data, 'taken-over', this.#lostId)).paths
-  }
-
-  async join(region: string): Promise<void> {
-    const nodeId = newId()
-    await writeDurably(system.files, this.config.paths.nodeId, Buffer.from(`${nodeId}\n`))
-    const credential = await NodeCredential.open(nodeId, this.config.paths.nodeCredential, system)
-    const client = new ControlClient({ ...system, url: control().app.nodeApiUrl, credential, timeoutMs: 5_000 })
-    const node = { region, ipv4: [], ipv6: [], ingest_address: '' }
-    await new Registration({ client, credential, joinSecret: nodeToken, node, logger }).register(signal, false)
   }
 
   takeOver(): ChildProcess {
@@ -163,7 +152,7 @@ async function furnished() {
   const region = newRegion()
   const lost = await TestNode.register(control(), region)
   const [first, second] = [new Machine('first', region, lost.id), new Machine('second', region, lost.id)]
-  for (const machine of [first, second]) await machine.join(region)
+  for (const { config } of [first, second]) await registerMachine(config, control().app.nodeApiUrl, region)
   const zombie = await Zombie.create(first, lost.id)
   await zombie.send(recordsBefore)
   zombie.sendOn()
