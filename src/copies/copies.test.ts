@@ -85,6 +85,15 @@ test('what an earlier process did not copy is copied at the start, and a repetit
   await node.until('the end of the earlier incarnation', async () => (await incarnations()) === 1, 1_000)
 })
 
+test('a repetition is refused while the log cannot be listed', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  const seq = await node.storeRecord('copied')
+  node.unreadable = 'log'
+  await expect(node.copies.whenCopied('log', seq)).rejects.toMatchObject({ name: 'CopyError', reason: 'unavailable' })
+  node.unreadable = ''
+  await node.copies.whenCopied('log', seq)
+})
+
 test('an endpoint that is gone keeps no object', async () => {
   const node = new CopyingNode(stores)
   await node.startWithStore()

@@ -146,7 +146,9 @@ export class Copies implements Service {
 
   /** Resolves once all that a segment has by now is copied, or delivered. Rejects with a CopyError if that takes long. */
   async whenCopied(logName: string, seq: number): Promise<void> {
-    const { segments } = await this.#options.segments.readLog(logName)
+    const { segments } = await this.#options.segments.readLog(logName).catch((cause: unknown) => {
+      throw new CopyError('unavailable', 'this node cannot list the segments of the endpoint now', { cause })
+    })
     const lacking = segments.filter((segment) => segment.seq === seq && !this.#followed.has(nameOf(segment)))
     if (lacking.length > 0) {
       for (const segment of lacking) this.#lacking.set(nameOf(segment), segment)
