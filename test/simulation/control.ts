@@ -100,6 +100,11 @@ export class SimulatedControl {
     return this.#owner !== undefined && this.#owner !== machine
   }
 
+  /** Whether the node has reached it once. */
+  hasJoined(nodeId: string): boolean {
+    return this.#joined.has(nodeId)
+  }
+
   /** From then on only this machine is accepted. `from` is the machine whose disk it has a copy of. */
   takeOver(life: Life, machine: string, { nodeId, from }: { readonly nodeId: string; readonly from: string }): Promise<void> {
     const credential = printNodeCredential(nodeId, this.#secretOf(from))

@@ -94,9 +94,10 @@ export class LostMachine {
     return control.cutOff.has(node.name) && this.#hasCopies()
   }
 
+  /** A node writes to the copy store before it joins. It has no endpoints then, so nothing is lost, and control does not give away its id. */
   #hasCopies(): boolean {
     const { node, control, copyStore } = this.#options
     const id = control.ids.get(node.name)
-    return id !== undefined && copyStore?.objects.has(writerName(copyFolder('', id), 0)) === true
+    return id !== undefined && control.hasJoined(id) && copyStore?.objects.has(writerName(copyFolder('', id), 0)) === true
   }
 }
