@@ -64,6 +64,12 @@ async function furnished() {
     const { status } = await lost.call('GET', `committed-seqs?node_id=${lost.id}`)
     return { copy, status }
   }
+  /** As a process that is stopped. */
+  const adoptAndStop = async () => {
+    const { copy, status } = await adopt()
+    copy.close()
+    return status
+  }
   /** The lost machine gets its place again. */
   const giveBack = async () => {
     expect((await operator().delete(`/v1/nodes/${lost.id}/credential?release=true&force=true`)).status).toBe(204)
@@ -71,23 +77,32 @@ async function furnished() {
     await lost.registerAgain()
   }
   const revoke = async () => expect((await operator().delete(`/v1/nodes/${lost.id}/credential`)).status).toBe(204)
-  return { adopt, giveBack, revoke, directories: () => readdirSync(join(directory, 'data', 'taken-over')) }
+  const directories = () => readdirSync(join(directory, 'data', 'taken-over')).filter((name) => !name.endsWith('.lock'))
+  return { adopt, adoptAndStop, giveBack, revoke, directories }
 }
 
 test('goes on where it was stopped', async () => {
-  const { adopt, directories } = await furnished()
-  expect(await adopt()).toMatchObject({ status: 200 })
-  expect(await adopt()).toMatchObject({ status: 200 })
+  const { adoptAndStop, directories } = await furnished()
+  expect([await adoptAndStop(), await adoptAndStop()]).toEqual([200, 200])
   expect(directories()).toHaveLength(1)
 })
 
 test.each(['another machine has had the node since', 'its credential was revoked'])('begins anew if %s', async (what) => {
-  const { adopt, giveBack, revoke, directories } = await furnished()
-  expect(await adopt()).toMatchObject({ status: 200 })
+  const { adoptAndStop, giveBack, revoke, directories } = await furnished()
+  expect(await adoptAndStop()).toBe(200)
   await (what === 'its credential was revoked' ? revoke() : giveBack())
-  expect(await adopt()).toMatchObject({ status: 200 })
+  expect(await adoptAndStop()).toBe(200)
   // The first one may have segments that need a person.
   expect(directories()).toHaveLength(2)
+})
+
+test('is not begun while another process is at it: delivery is asked to take over what a command does already', async () => {
+  const { adopt } = await furnished()
+  const { copy } = await adopt()
+  await expect(adopt()).rejects.toThrow(/is locked by another process: delivery of this node, or another inlet node --adopt-copy/)
+  copy.close()
+  const { copy: again } = await adopt()
+  again.close()
 })
 
 test('leaves nothing behind once all is delivered', async () => {
@@ -95,5 +110,6 @@ test('leaves nothing behind once all is delivered', async () => {
   const { copy } = await adopt()
   await copy.removeCopies()
   await copy.end()
+  copy.close()
   expect(existsSync(copy.directory)).toBe(false)
 })

@@ -2,7 +2,8 @@
  * `inlet node --adopt-copy NODE`: the first part of it, which makes a directory for `--adopt` of what a lost node had in the copy store.
  *
  * Owns: `<data>/taken-over/<node id>`. Does not own: the delivery (adopt.ts), how it is restored (restore-copies.ts).
- * Law: a directory of an earlier takeover is not used again once another machine has got the node: it has another log.
+ * Law: a directory of an earlier takeover is not used again once another machine has got the node: it has another log. One process at a time uses it:
+ * control gives a node that this command takes over to the delivery beside it, too.
  */
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,9 +12,10 @@ import type { Config } from '#config/config.ts'
 import { withDataDirectory } from '#config/data-paths.ts'
 import { copyFolder } from '#copies/copy-names.ts'
 import { openCopyStore } from '#copies/open-store.ts'
-import { removeRestored } from '#copies/restore.ts'
+import { type CopyPlace, removeRestored } from '#copies/restore.ts'
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { lockExclusively } from '#lib/exclusive.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
@@ -40,6 +42,8 @@ export type AdoptedCopy = {
   removeCopies(): Promise<void>
   /** Tells control that nothing more happens here: all is delivered, or needs a person. Removes the directory if nothing is left. Never rejects. */
   end(): Promise<void>
+  /** Lets other processes use the directory. Call it last, whether or not the takeover has ended. */
+  close(): void
 }
 
 /** Thousands of objects go one by one. */
@@ -47,28 +51,32 @@ const removalMsMax = 600_000
 
 /** Throws UserError. */
 export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy> {
-  const { config, nodeId, logger, clock } = options
-  const { files } = system
+  const { config, nodeId } = options
   if (!isUuid(nodeId)) throw new UserError(`--adopt-copy: must be the id of a node, not "${nodeId}": inlet nodes list shows it`)
   const { copyUrl } = config
   if (copyUrl === null) throw new UserError('--adopt-copy: needs INLET_COPY_URL, the copy store of the lost node')
-  const by = await readTrimmed(files, config.paths.nodeId)
+  const by = await readTrimmed(system.files, config.paths.nodeId)
   if (by === undefined)
     throw new UserError(`${config.paths.data} is not the data directory of a node: run this where a node of the region runs`)
+  using resources = new DisposableStack()
+  const hint = 'delivery of this node, or another inlet node --adopt-copy, is taking the node over'
+  resources.use(lockExclusively(join(config.paths.data, 'taken-over', `${nodeId}.lock`), hint))
+  const { store, prefix, close } = await openCopyStore({ ...config, copyUrl }, system)
+  resources.defer(close)
+  const copy = await restoreAdopted(options, by, { store, folder: copyFolder(prefix, nodeId) })
+  const held = resources.move()
+  return { ...copy, close: () => held.dispose() }
+}
+
+async function restoreAdopted(options: AdoptCopyOptions, by: string, place: CopyPlace): Promise<Omit<AdoptedCopy, 'close'>> {
+  const { config, nodeId, logger, clock } = options
+  const { files } = system
   const directory = join(config.paths.data, 'taken-over', nodeId)
   const { paths } = withDataDirectory(config, directory)
-  const opened = await openCopyStore({ ...config, copyUrl }, system)
-  const place = { store: opened.store, folder: copyFolder(opened.prefix, nodeId) }
   const own = await NodeCredential.open(by, config.paths.nodeCredential, system)
   const control = await ControlClient.open({ ...controlOf(config), pin: null, credential: own, files, clock })
-  const restore = async () => {
-    await setReplacedAside(options, directory)
-    return await restoreCopies({ ...options, ...system, by, control, place, paths })
-  }
-  const restored = await restore().catch((error: unknown) => {
-    opened.close()
-    throw error
-  })
+  await setReplacedAside(options, directory)
+  const restored = await restoreCopies({ ...options, ...system, by, control, place, paths })
   const { damaged } = restored
   let isDelivered = false
   return {
@@ -79,7 +87,6 @@ export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy>
       isDelivered = true
     },
     async end() {
-      opened.close()
       try {
         if (isDelivered) await rm(directory, { recursive: true, force: true })
         await control.endTakeOver({ lost_node_id: nodeId }, clock.timeout(controlTimeoutMs))

@@ -187,12 +187,16 @@ async function deliverAdopted(context: CliContext, adopted: Adopted, settings: R
         const { adoptCopy } = await import('./adopt-copy.ts')
         const copy = await adoptCopy({ config, ...adopted, logger, clock, stopping })
         const onDelivered = () => copy.removeCopies()
-        const app = await startAdoption({ ...more, directory: copy.directory, onDelivered }, stopping)
+        const app = await startAdoption({ ...more, directory: copy.directory, onDelivered }, stopping).catch((error: unknown) => {
+          copy.close()
+          throw error
+        })
         return {
           ...app,
           async stop(signal) {
             await app.stop(signal)
             if (!stopping.aborted) await copy.end()
+            copy.close()
           },
         }
       }

@@ -95,7 +95,8 @@ export class TakeOvers implements Service {
     const { signal } = this.#stopping
     logger.notice({ node_id: nodeId }, 'control gave a lost node to this one: its copies are delivered here')
     try {
-      const copy = await adoptCopy(nodeId, signal)
+      using resources = new DisposableStack()
+      const copy = resources.adopt(await adoptCopy(nodeId, signal), (each) => each.close())
       const app = await startAdoption(copy, signal)
       const stopped = Promise.withResolvers<undefined>()
       signal.addEventListener('abort', () => stopped.resolve(undefined), { once: true })
