@@ -90,6 +90,13 @@ describe('what the lost node had', () => {
       control().clock.advance(1_000)
       return by
     }
+    /** The other node adopts what it restored, as at each start of that. */
+    const adopt = async () => {
+      const secret = newNodeSecret()
+      expect(await node.call('POST', 'adopt', { secret })).toMatchObject({ status: 204 })
+      node.secret = secret
+      control().clock.advance(1_000)
+    }
     /** Reports sealed segments of ten records. */
     const hold = async (first_seq: number, last_seq: number, more: object = {}) => {
       const seqs = Array.from({ length: last_seq - first_seq + 1 }, (_, at) => first_seq + at)
@@ -102,13 +109,14 @@ describe('what the lost node had', () => {
       expect(await node.call('POST', 'commits', { commits })).toMatchObject({ status: 200 })
     }
     const reasons = async (): Promise<string> => (await account.get(`/v1/endpoints/${endpoint.id}`)).body.status_reasons.join()
-    return { endpoint, node, losses, state, takeOver, hold, commit, reasons }
+    return { endpoint, node, losses, state, takeOver, adopt, hold, commit, reasons }
   }
 
   test('is a loss until it is delivered; the status says whether the other node is at it', async () => {
-    const { node, losses, takeOver, hold, commit, reasons } = await inhabited()
+    const { node, losses, takeOver, adopt, hold, commit, reasons } = await inhabited()
     await hold(1, 2)
     const by = await takeOver()
+    await adopt()
     expect(await losses()).toMatchObject([{ cause: 'node_taken_over', state: 'open', segments: 2, is_node_back: true }])
     expect(await reasons()).toContain('were not delivered when another node took over its copies at')
     expect(await reasons()).toContain('that node delivers what has copies')

@@ -61,7 +61,9 @@ export async function renameMachine(db: Tx, node_id: string, hash: string, newHa
     .execute()
 }
 
-const adoptions: readonly LossCause[] = ['node_adopted', 'node_taken_over']
+const adoptedLog: LossCause = 'node_adopted'
+const takenOver: LossCause = 'node_taken_over'
+const adoptions: readonly LossCause[] = [adoptedLog, takenOver]
 
 /**
  * Returns the machines whose log this one has, by their credentials: each lost its place by an adoption, one after the other. In between are revoked
@@ -166,13 +168,15 @@ function changeOf(
     countSeqs(subtractRuns(seqsOf(runs), seqsOf(before))) > 0 ||
     (was.records !== null && is.records !== null && is.records > was.records)
   const printed = printLossRuns(runs)
-  if (held.isExact && !isMore && held.cause === row.cause && printed === row.runs) return undefined
+  // A copy lacks what was on the disk alone, also once the machine that has it adopts it.
+  const cause = row.cause === takenOver && held.cause === adoptedLog ? takenOver : held.cause
+  if (held.isExact && !isMore && cause === row.cause && printed === row.runs) return undefined
   const recovered = row.segments - row.segments_missing
   const segments_missing = safeSum([is.segments, segments_unknown])
   // More may be in the bucket than when it was searched.
   const search = isMore || !held.isExact ? { searched_at: null } : {}
   const set = {
-    ...{ cause: held.cause, reported_at: held.reported_at, ...search, ...(held.isExact ? {} : { recorded_at: now }) },
+    ...{ cause, reported_at: held.reported_at, ...search, ...(held.isExact ? {} : { recorded_at: now }) },
     ...(isMore ? { confirmed_at: null, confirmed_by: null } : {}),
     ...{ segments: safeSum([recovered, segments_missing]), segments_missing, segments_unknown },
     ...{ runs: printed, ...widest(row, boundsOf({ ...held, runs })) },
