@@ -157,6 +157,9 @@ test('a machine with the log of another one uses no seq that the other may have 
   const committed = async () => (await node.call('GET', `committed-seqs?node_id=${node.id}`)).body.seqs[endpoint.id]
   await adopt()
   expect(await committed()).toBe(999)
+  // It runs on as a node.
+  control().clock.advance(1)
+  await node.registerAgain()
   await commit(1_004)
   await adopt()
   expect(await committed()).toBe(2_004)

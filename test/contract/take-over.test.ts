@@ -179,10 +179,12 @@ describe('what the lost node had', () => {
   })
 
   test.each(['with', 'without'])('and had begun after its last report is lost, %s a loss', async (with_) => {
-    const { node, state, takeOver, hold } = await inhabited()
+    const { node, state, takeOver, adopt, hold } = await inhabited()
     if (with_ === 'with') await hold(1, 2)
     else await node.heartbeat()
     await takeOver()
+    await adopt()
+    await adopt()
     expect(await state(3)).toBe('waiting')
     await node.heartbeat({ healthy: false, leaving: true }, { lag: [] })
     expect(await state(3)).toBe('lost')

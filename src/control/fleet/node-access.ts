@@ -23,6 +23,7 @@ import type { FormerMachine } from '#store/commits/left-on-disk.ts'
 import { recordLosses } from '#store/commits/losses.ts'
 import { noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { countJoin, findJoinTokenId, lockJoinToken } from '#store/nodes/join-tokens.ts'
+import { onlyDelivers } from '#store/nodes/log-holder.ts'
 import {
   type CredentialRow,
   claimNodeId,
@@ -81,11 +82,12 @@ export function nodeAccess(options: NodeAccessOptions) {
     async adopt({ id }: NodeIdentity, credential: string, { secret }: Adopt): Promise<void> {
       const hash = hashApiKey(parseNodeCredential(credential)?.secret ?? '')
       await transact(store, async (db) => {
+        const isRepeated = await onlyDelivers(db, id)
         if (!(await replaceAdoptedCredential(db, id, [hash, hashApiKey(secret)], clock.now()))) throw notValid()
         // The adopted copy may be older than what the machine before reported. What the copy has is recovered as it is delivered.
         await recordLosses(db, id, { cause: 'node_adopted', credential_hash: hash }, clock.now())
-        // The machine before may have gone on with its log, and a receipt must not name two segments.
-        await skipSeqs(db, id)
+        // The machine before may have gone on with its log, and a receipt must not name two segments. Receipts count on one skip alone.
+        if (!isRepeated) await skipSeqs(db, id)
         await insertAuditEvent(db, adoptionEvent(id, clock.now()))
       })
       logger.info({ node_id: id }, 'log of the node adopted')

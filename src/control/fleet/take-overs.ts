@@ -15,6 +15,7 @@ import { eventOutsideApi, insertAuditEvent } from '#store/accounts/audit-events.
 import { skipSeqs } from '#store/commits/commits.ts'
 import { recordLosses } from '#store/commits/losses.ts'
 import { noteMissingCommits } from '#store/commits/missing-commits.ts'
+import { onlyDelivers } from '#store/nodes/log-holder.ts'
 import { findNodeCredential, replaceLostCredential } from '#store/nodes/node-credentials.ts'
 import { findProcess } from '#store/nodes/nodes.ts'
 import { assignLostNode, endTakeOver, listTakeOvers, noteTakeOver, renewTakeOvers } from '#store/nodes/take-overs.ts'
@@ -45,10 +46,11 @@ export function takeOverService({ store, clock, logger, afterMs }: TakeOversOpti
         const [ingest, delivery] = [await findProcess(db, id, 'ingest'), await findProcess(db, id, 'delivery')]
         const seenAt = Math.max(known.registered_at, ingest?.last_seen_at ?? 0, delivery?.last_seen_at ?? 0)
         if (clock.now() - seenAt <= nodeLimits.healthySeconds * 1_000) throw stillRuns(id, seenAt)
+        const isRepeated = await onlyDelivers(db, id)
         await recordLosses(db, id, { cause: 'node_taken_over', credential_hash: known.credential_hash }, clock.now())
         await replaceLostCredential(db, id, hash, clock.now())
         // The lost machine may have gone on with its log, and a receipt must not name two segments.
-        await skipSeqs(db, id)
+        if (!isRepeated) await skipSeqs(db, id)
         await noteTakeOver(db, { node_id: id, by_node_id: by }, clock.now())
         // It may have delivered what it could not report, and its markers alone tell. The key that signs them is lost with its disk.
         const notBefore = clock.now() + controlLimits.fencedEndsMs

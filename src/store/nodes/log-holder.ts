@@ -91,6 +91,12 @@ export async function findLogHolder(db: Db, endpoint_id: string, node_id: string
   return { node: 'registered', name, region, highest_seq, committed_seq, reported_at, replaced, held, quarantine }
 }
 
+/** Whether the machine that has the place of the node only delivers the log of the one before: it begins no segment. */
+export async function onlyDelivers(db: Db, node_id: string): Promise<boolean> {
+  const node = await db.selectFrom('nodes').select('registered_at').where('id', '=', node_id).executeTakeFirst()
+  return node !== undefined && (await findReplaced(db, node_id, node.registered_at))?.isAdopted === true
+}
+
 async function findReplaced(db: Db, node_id: string, registered_at: number): Promise<LogHolder['replaced']> {
   const last = await db
     .selectFrom('former_credentials')
