@@ -17,10 +17,12 @@ export type NodeAccessTables = {
   take_overs: {
     node_id: string
     by_node_id: string
-    /** When the node that has it last said that it is at it; `takeOverEnded` once it has ended. */
+    /** When the node that should take it over last said that it is at it, or got to be the one that should. */
     seen_at: number
-    /** When a node last got the place of the lost one. Null: none has, so the lost one has it as soon as it is heard of again. */
-    begun_at: number | null
+    /** The node that has the place of the lost one. Null: none has, so the lost one has it as soon as it is heard of again. */
+    holder_node_id: string | null
+    /** When the takeover ended: all is delivered, or needs a person. */
+    ended_at: number | null
   }
   join_tokens: {
     id: string
@@ -38,6 +40,3 @@ export type NodeAccessTables = {
     revoked_at: number | null
   }
 }
-
-/** In place of a time. */
-export const takeOverEnded = Number.MAX_SAFE_INTEGER

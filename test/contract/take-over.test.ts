@@ -66,6 +66,35 @@ test('a node that runs is not given away, nor one of another region, an unknown 
   expect(await standing(lost.secret)).toBe('accepted')
 })
 
+describe('beside another change', () => {
+  const operator = () => clientOf(control().call, operatorToken)
+
+  test('a node that is removed is given to nobody, so that its machine keeps its place once it joins again', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const { lost, taking, silent, takeOver, standing } = await furnished()
+      await silent()
+      const remove = () => operator().delete(`/v1/nodes/${lost.id}?force=true`)
+      const [taken, removed] = await Promise.all([takeOver(), remove()])
+      expect(removed).toMatchObject({ status: 200 })
+      if (taken.status === 204) continue
+      expect(taken).toMatchObject({ status: 404 })
+      await lost.join()
+      expect((await operator().delete(`/v1/nodes/${taking.id}?force=true`)).status).toBe(200)
+      expect(await standing(lost.secret)).toBe('accepted')
+    }
+  })
+
+  test('a node whose credential is revoked takes nothing over', async () => {
+    for (let round = 0; round < 10; round += 1) {
+      const { taking, secret, silent, takeOver, standing } = await furnished()
+      await silent()
+      const revoke = () => operator().delete(`/v1/nodes/${taking.id}/credential`)
+      await Promise.all([takeOver(), revoke()])
+      expect(await standing(secret)).not.toBe('accepted')
+    }
+  })
+})
+
 describe('what the lost node had', () => {
   const operator = () => clientOf(control().call, operatorToken)
   const nothing = { undelivered_segments: 0, records: 0, held: [], first_seq: null, last_seq: null }
@@ -292,6 +321,76 @@ describe('with INLET_TAKEOVER_AFTER', () => {
     expect(await next(b)).toEqual([])
     at.clock.advance(31_000)
     expect(await next(b)).toEqual([lost.id])
+  })
+
+  describe('a node whose takeover stands still', () => {
+    /** `a` has the place of the lost node, and `b` should take it over from `a`, but has not begun. */
+    async function stalled() {
+      const given = await region()
+      const { at, lost, a, b, next } = given
+      at.clock.advance(61_000)
+      expect(await next(a)).toEqual([])
+      at.clock.advance(31_000)
+      expect(await next(a)).toEqual([lost.id])
+      const takeOver = async (by: TestNode, lost_node_id = lost.id, made = newNodeSecret()) => {
+        expect((await by.call('POST', 'take-over', { lost_node_id, secret: made })).status).toBe(204)
+        return made
+      }
+      lost.secret = await takeOver(a)
+      at.clock.advance(61_000)
+      expect(await next(b)).toEqual([lost.id])
+      const standing = () => lost.call('GET', `committed-seqs?node_id=${lost.id}`)
+      const operator = { authorization: `Bearer ${operatorToken}` }
+      const end = (node: TestNode) => node.call('POST', 'take-over/end', { lost_node_id: lost.id })
+      const revoke = async (node: TestNode) =>
+        expect((await at.call('DELETE', `/v1/nodes/${node.id}/credential`, undefined, operator)).status).toBe(204)
+      return { ...given, takeOver, standing, end, revoke, [Symbol.asyncDispose]: () => given[Symbol.asyncDispose]() }
+    }
+
+    test('has lost what it took over once its credential is revoked, although another one should go on', async () => {
+      await using given = await stalled()
+      const { lost, a, b, next, takeOver, standing, revoke } = given
+      await revoke(a)
+      expect(await standing()).toMatchObject({ status: 401, body: { fence: 'node_revoked' } })
+      expect(await next(b)).toEqual([lost.id])
+      lost.secret = await takeOver(b)
+      expect((await standing()).status).toBe(200)
+    })
+
+    test('keeps it if it goes on before the other one has begun, also if that is revoked', async () => {
+      await using given = await stalled()
+      const { at, lost, a, b, next, standing, end, revoke } = given
+      expect(await next(a, lost.id)).toEqual([lost.id])
+      expect(await next(b)).toEqual([])
+      // It has not begun, so nothing has ended.
+      expect((await end(b)).status).toBe(204)
+      expect(await next(a, lost.id)).toEqual([lost.id])
+      await revoke(b)
+      expect((await standing()).status).toBe(200)
+      expect((await end(a)).status).toBe(204)
+      at.clock.advance(61_000)
+      expect(await next(a)).toEqual([])
+    })
+
+    test('and that does not say so, is not asked for by the other one once its work is done', async () => {
+      await using given = await stalled()
+      const { at, lost, a, b, next, end } = given
+      at.clock.advance(1_000)
+      await lost.heartbeat({ healthy: false, leaving: true }, { lag: [] })
+      expect(await next(b)).toEqual([])
+      expect((await end(a)).status).toBe(204)
+      at.clock.advance(61_000)
+      expect(await next(b)).toEqual([])
+    })
+
+    test('has lost what was taken over in the name of the lost node, too', async () => {
+      await using given = await stalled()
+      const { lost, a, b, takeOver, revoke } = given
+      const secret = await takeOver(lost, b.id)
+      await revoke(a)
+      const path = `committed-seqs?node_id=${b.id}`
+      expect(await b.call('GET', path, undefined, printNodeCredential(b.id, secret))).toMatchObject({ status: 401 })
+    })
   })
 
   test('a node that is heard again is not given away, although it was silent for so long', async () => {

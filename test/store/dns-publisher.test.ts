@@ -137,7 +137,7 @@ describeStores('publishing in DNS', (test, kind) => {
     await world.beat('192.0.2.3')
     await world.pass()
     expect(zone.addresses).toEqual({ [abc]: ['192.0.2.1', '192.0.2.2', '192.0.2.3'] })
-    await revokeNodeCredential(store.db, world.nodeId('192.0.2.1'), clock.now())
+    await transact(store, (db) => revokeNodeCredential(db, world.nodeId('192.0.2.1'), clock.now()))
     await world.pass()
     expect(zone.addresses).toEqual({ [abc]: ['192.0.2.2', '192.0.2.3'] })
     clock.advance(20_000)

@@ -12,6 +12,7 @@ import { up as accessOfRevokedKeys } from '#store/migrations/0036-access-of-revo
 import { up as jobsInViewMetrics } from '#store/migrations/0037-jobs-in-view-metrics.ts'
 import { up as listFormOfDrafts } from '#store/migrations/0039-list-form-of-drafts.ts'
 import { up as formerCredentials } from '#store/migrations/0057-former-credentials.ts'
+import { up as holdersOfTakeOvers } from '#store/migrations/0067-holders-of-take-overs.ts'
 import { type Migration, migrate, NewerDatabaseError, readSchemaVersion } from '#store/migrations/migrate.ts'
 import { listEndpointBuckets } from '#store/series/endpoint-series.ts'
 import { openStore, transact } from '#store/store.ts'
@@ -153,6 +154,45 @@ describeStores('migrations', (test, kind) => {
       { credential_hash: 'b', fence: 'node_removed', ended_at: 2, revoked_at: null },
       { credential_hash: 'c', fence: 'node_removed', ended_at: 4, revoked_at: 5 },
     ])
+  })
+
+  test('the audit trail says which node has the place of a lost one, also if another one should go on', async ({ store }) => {
+    const { db } = store
+    await db.schema.dropIndex('take_overs_by_holder').execute()
+    for (const column of ['holder_node_id', 'ended_at']) await db.schema.alterTable('take_overs').dropColumn(column).execute()
+    await db.schema.alterTable('take_overs').addColumn('begun_at', 'bigint').execute()
+    const [given, begun, ended, assigned, suspected] = [newId(), newId(), newId(), newId(), newId()]
+    const sentinel = Number.MAX_SAFE_INTEGER
+    await transact(store, async (tx) => {
+      for (const [id, by, seenAt, begunAt] of [
+        [given, 'b', 7, 3],
+        [begun, 'a', 4, 4],
+        [ended, 'a', sentinel, sentinel],
+        // It was adopted long before, so the migration before took it for begun.
+        [assigned, 'b', 9, 9],
+        [suspected, '', 5, null],
+      ] as const)
+        await sql`insert into take_overs (node_id, by_node_id, seen_at, begun_at)
+          values (${id}, ${by}, cast(${seenAt} as bigint), cast(${begunAt} as bigint))`.execute(tx)
+      await sql`insert into former_credentials (node_id, credential_hash, ended_at, fence) values (${ended}, 'a', 6, 'node_adopted')`.execute(
+        tx,
+      )
+      for (const [id, by, at] of [
+        [given, 'z', 2],
+        [given, 'a', 3],
+        [begun, 'a', 4],
+        [ended, 'a', 6],
+      ] as const)
+        await sql`insert into audit_events (id, at, request_id, actor, account_id, operation, resource_id, result, unrecorded)
+          values (${newId()}, ${at}, 'r', ${`node:${by}`}, null, 'takeOverNode', ${id}, 'succeeded', 0)`.execute(tx)
+    })
+    await transact(store, holdersOfTakeOvers)
+    const rows = await db.selectFrom('take_overs').selectAll().execute()
+    const rowOf = (id: string) => rows.find(({ node_id }) => node_id === id)
+    expect(rowOf(given)).toMatchObject({ by_node_id: 'b', seen_at: 7, holder_node_id: 'a', ended_at: null })
+    expect(rowOf(begun)).toMatchObject({ by_node_id: 'a', seen_at: 4, holder_node_id: 'a', ended_at: null })
+    expect(rowOf(ended)).toMatchObject({ seen_at: 6, holder_node_id: 'a', ended_at: 6 })
+    for (const id of [assigned, suspected]) expect(rowOf(id)).toMatchObject({ holder_node_id: null, ended_at: null })
   })
 
   test('drafts get aligned lists, and published versions keep theirs', async ({ store, account }) => {

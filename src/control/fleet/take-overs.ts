@@ -17,9 +17,9 @@ import { recordLosses } from '#store/commits/losses.ts'
 import { noteMissingCommits } from '#store/commits/missing-commits.ts'
 import { onlyDelivers } from '#store/nodes/log-holder.ts'
 import { findNodeCredential, replaceLostCredential } from '#store/nodes/node-credentials.ts'
-import { findProcess } from '#store/nodes/nodes.ts'
+import { findProcess, lockNode } from '#store/nodes/nodes.ts'
 import { assignLostNode, endTakeOver, listTakeOvers, noteTakeOver, renewTakeOvers } from '#store/nodes/take-overs.ts'
-import { transact } from '#store/store.ts'
+import { type Db, transact } from '#store/store.ts'
 import type { ControlContext } from '../context.ts'
 import { controlLimits } from '../limits.ts'
 import type { NodeIdentity } from './node-access.ts'
@@ -40,6 +40,9 @@ export function takeOverService({ store, clock, logger, afterMs }: TakeOversOpti
     async begin({ id: by, region }: NodeIdentity, { lost_node_id: id, secret }: TakeOver): Promise<void> {
       const hash = hashApiKey(secret)
       const isNew = await transact(store, async (db) => {
+        // Either may be removed, or lose its place, meanwhile.
+        for (const each of [id, by].toSorted()) await lockNode(db, each)
+        if (!(await hasPlace(db, by))) throw new AppError('conflict', 'this node has lost its own place')
         const known = await findNodeCredential(db, id)
         if (known?.region !== region || id === by) throw noNodeToTakeOver(id, region)
         if (known.credential_hash === hash) return false
@@ -76,9 +79,14 @@ export function takeOverService({ store, clock, logger, afterMs }: TakeOversOpti
 
     /** The log of a lost node is delivered, or needs a person. */
     async end({ id: by }: NodeIdentity, lost_node_id: string): Promise<void> {
-      await endTakeOver(store.db, { node_id: lost_node_id, by_node_id: by })
+      await endTakeOver(store.db, { node_id: lost_node_id, by_node_id: by }, clock.now())
     },
   }
+}
+
+async function hasPlace(db: Db, id: string): Promise<boolean> {
+  const own = await findNodeCredential(db, id)
+  return own !== undefined && own.credential_hash !== null && own.credential_revoked_at === null
 }
 
 function noNodeToTakeOver(id: string, region: string): AppError {

@@ -16,7 +16,6 @@ import { type Loss, LossCause, type LossesQuery, type LossState } from '#model/l
 import type { Page } from '#model/page.ts'
 import { inChunks } from '../chunks.ts'
 import { toTime, toTimeOrNull } from '../columns.ts'
-import { takeOverEnded } from '../node-access-tables.ts'
 import { readPage } from '../page.ts'
 import { sumOf } from '../safe-sums.ts'
 import type { Database } from '../schema.ts'
@@ -353,8 +352,8 @@ function toOpenLoss({ is_node_back, searched_at, recorded_at, ...row }: OpenRow)
  */
 const isNodeBack = sql<number>`(select count(*) from nodes where nodes.id = losses.node_id and nodes.credential_hash is not null
   and nodes.credential_revoked_at is null and losses.cause <> 'left_on_disk' and (losses.cause <> 'node_taken_over'
-    or exists (select 1 from take_overs where take_overs.node_id = nodes.id and take_overs.by_node_id <> ''
-      and take_overs.seen_at < ${sql.lit(takeOverEnded)}))
+    or exists (select 1 from take_overs where take_overs.node_id = nodes.id
+      and take_overs.holder_node_id is not null and take_overs.ended_at is null))
   and (losses.cause in ('node_adopted', 'node_taken_over') or losses.credential_hash is null
     or losses.credential_hash = nodes.credential_hash or exists (select 1 from former_credentials as former
       where former.node_id = nodes.id and former.credential_hash = losses.credential_hash and former.fence = 'node_adopted')))`

@@ -72,6 +72,7 @@ import * as formerPlaces from './0063-former-places.ts'
 import * as copies from './0064-copies.ts'
 import * as takeOvers from './0065-take-overs.ts'
 import * as begunTakeOvers from './0066-begun-take-overs.ts'
+import * as holdersOfTakeOvers from './0067-holders-of-take-overs.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -143,6 +144,7 @@ const released: readonly Migration[] = [
   { version: 64, name: 'copies', up: copies.up },
   { version: 65, name: 'take-overs', up: takeOvers.up },
   { version: 66, name: 'begun-take-overs', up: begunTakeOvers.up },
+  { version: 67, name: 'holders-of-take-overs', up: holdersOfTakeOvers.up },
 ]
 
 /** An arbitrary number, the same in every release. */

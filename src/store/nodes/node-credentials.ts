@@ -14,7 +14,7 @@ import { skipSeqs } from '../commits/commits.ts'
 import { renameMachine } from '../commits/loss-rows.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
-import { findProcess } from './nodes.ts'
+import { findProcess, lockNode } from './nodes.ts'
 import { revokeTaken } from './take-overs.ts'
 
 /** Hashes are SHA-256, lowercase hex. */
@@ -214,7 +214,8 @@ export async function findRemovedCredential(db: Db, node_id: string): Promise<Fo
  * Refuses the credential from now on. If the id has none, because its node was removed or its id released, nobody believes any more what the
  * machines say that had one. Throws not_found.
  */
-export async function revokeNodeCredential(db: Db, id: string, now: number): Promise<void> {
+export async function revokeNodeCredential(db: Tx, id: string, now: number): Promise<void> {
+  await lockNode(db, id)
   await revokeTaken(db, id, now)
   const node = await findNodeCredential(db, id)
   if (node !== undefined && node.credential_hash !== null) {

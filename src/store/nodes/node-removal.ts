@@ -17,7 +17,7 @@ import type { Db, Tx } from '../store.ts'
 import { deleteNode, findNodeCredential, releaseNodeCredential } from './node-credentials.ts'
 import { listHeldLogs, sumNodeSegments } from './node-inventory.ts'
 import { forgetLags } from './node-reports.ts'
-import { listNodesById, type NodeFacts } from './nodes.ts'
+import { listNodesById, lockNode, type NodeFacts } from './nodes.ts'
 import { forgetTakeOver } from './take-overs.ts'
 
 export type PlannedRemoval = {
@@ -81,15 +81,6 @@ export async function findReleaseObstacle(db: Db, id: string, now: number): Prom
   const seenAt = node && lastSeenAt(node)
   if (node === undefined || seenAt === undefined || !isRunning(node, now)) return undefined
   return `the node runs: its last heartbeat was at ${seenAt}, and it stops for good once its id is released; release the id only if its disk, or its credential, is lost; if it has just stopped, repeat this after ${silentAt(seenAt)}`
-}
-
-/** A removal beside this one would record the same losses. An update that changes nothing: SQLite has no `for update`. */
-async function lockNode(db: Tx, id: string): Promise<void> {
-  await db
-    .updateTable('nodes')
-    .set(({ ref }) => ({ region: ref('region') }))
-    .where('id', '=', id)
-    .execute()
 }
 
 function findObstacle(node: NodeFacts, { segments, endpoints, reported_at }: NodeRemoval, now: number): string | undefined {

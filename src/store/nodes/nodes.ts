@@ -66,6 +66,18 @@ export async function registerNode(db: Db, node: Register & { readonly node_id: 
     .execute()
 }
 
+/**
+ * Makes other changes of who has the place of the node wait until the transaction ends: a removal beside this one would record the same losses. An
+ * update that changes nothing: SQLite has no `for update`.
+ */
+export async function lockNode(db: Tx, id: string): Promise<void> {
+  await db
+    .updateTable('nodes')
+    .set(({ ref }) => ({ region: ref('region') }))
+    .where('id', '=', id)
+    .execute()
+}
+
 const unknownBase = new AppError(
   'conflict',
   'the report of the logs builds on one that this database does not have: report all logs',

@@ -2,16 +2,18 @@
  * Lost nodes, and the nodes that deliver their copies.
  *
  * Owns: a row for each takeover, also once it has ended: the node still has the credential of the lost one. Does not own: the credentials (node-credentials.ts).
- * Law: a lost node has one row. Of two nodes that ask at once, one gets it. A node that loses its own place loses those that it has taken over, too.
+ * Law: a lost node has one row. Of two nodes that ask at once, one gets it. The node that should take it over next is not the one that has it, until
+ * it has begun. A node that loses its own place loses those that it has taken over, too.
  */
-import { takeOverEnded } from '../node-access-tables.ts'
+import { type ExpressionBuilder, sql } from 'kysely'
+import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
 
 export type TakeOverKey = { readonly node_id: string; readonly by_node_id: string }
 
 /** Notes who has the place of the lost node now. */
 export async function noteTakeOver(db: Tx, { node_id, by_node_id }: TakeOverKey, now: number): Promise<void> {
-  const taken = { by_node_id, seen_at: now, begun_at: now }
+  const taken = { by_node_id, seen_at: now, holder_node_id: by_node_id, ended_at: null }
   await db
     .insertInto('take_overs')
     .values({ node_id, ...taken })
@@ -19,51 +21,54 @@ export async function noteTakeOver(db: Tx, { node_id, by_node_id }: TakeOverKey,
     .execute()
 }
 
-/** The node still is at these. */
+/** The node still is at these. What it has stays its own, although another one should have taken it over meanwhile, and has not begun. */
 export async function renewTakeOvers(db: Tx, by_node_id: string, nodeIds: readonly string[], now: number): Promise<void> {
   if (nodeIds.length === 0) return
   await db
     .updateTable('take_overs')
-    .set({ seen_at: now })
-    .where('by_node_id', '=', by_node_id)
+    .set({ by_node_id, seen_at: now })
     .where('node_id', 'in', nodeIds)
-    .where('seen_at', '<', takeOverEnded)
+    .where('ended_at', 'is', null)
+    .where((eb) => eb.or([eb('holder_node_id', '=', by_node_id), eb.and([eb('by_node_id', '=', by_node_id), isUnheard(eb)])]))
     .execute()
 }
 
-/** Returns the lost nodes that the node is, or should be, at. One that was heard of before it lost its place is not lost. */
+/** Returns the lost nodes that the node is, or should be, at. One that was heard of since, from its own machine or from the node that has it, is not lost. */
 export async function listTakeOvers(db: Db, by_node_id: string): Promise<readonly string[]> {
   const rows = await db
     .selectFrom('take_overs')
-    .select('node_id')
+    .innerJoin('nodes', 'nodes.id', 'take_overs.node_id')
+    .select('take_overs.node_id')
     .where('by_node_id', '=', by_node_id)
-    .where('seen_at', '<', takeOverEnded)
-    .where(({ or, eb, not, exists, selectFrom }) => {
-      const heard = selectFrom('node_processes').select('process').whereRef('node_processes.node_id', '=', 'take_overs.node_id')
-      return or([
-        eb('begun_at', 'is not', null),
-        not(exists(heard.whereRef('node_processes.last_seen_at', '>=', 'take_overs.seen_at'))),
-      ])
-    })
+    .where('ended_at', 'is', null)
+    .where((eb) => eb.or([eb('holder_node_id', '=', by_node_id), isUnheard(eb)]))
     .execute()
   return rows.map(({ node_id }) => node_id)
 }
 
-export async function endTakeOver(db: Db, { node_id, by_node_id }: TakeOverKey): Promise<void> {
+/** Whether nobody was heard under the id of the lost node since it was given away. */
+function isUnheard({ not, exists, selectFrom }: ExpressionBuilder<Database, 'take_overs'>) {
+  const heard = selectFrom('node_processes').select('process').whereRef('node_processes.node_id', '=', 'take_overs.node_id')
+  return not(exists(heard.whereRef('node_processes.last_seen_at', '>=', 'take_overs.seen_at')))
+}
+
+/** Does nothing for a node that has not begun: another one may. */
+export async function endTakeOver(db: Db, { node_id, by_node_id }: TakeOverKey, now: number): Promise<void> {
   await db
     .updateTable('take_overs')
-    .set({ seen_at: takeOverEnded })
-    .where(({ and }) => and({ node_id, by_node_id }))
+    .set({ ended_at: now })
+    .where(({ and }) => and({ node_id, holder_node_id: by_node_id }))
     .execute()
 }
 
 /**
- * Refuses what the node does in the place of lost ones, because its own credential is refused from now on. Another node may take them over. A lost
- * one whose place it did not get yet keeps its own.
+ * Refuses what the node does in the place of lost ones, because its own credential is refused from now on, and what it took over in their names.
+ * Another node may take them over. A lost one whose place it did not get yet keeps its own.
  */
 export async function revokeTaken(db: Db, by_node_id: string, now: number): Promise<void> {
-  const own = db.selectFrom('take_overs').select('node_id').where('by_node_id', '=', by_node_id)
-  const taken = own.where('begun_at', 'is not', null)
+  const taken = sql<string>`(with recursive taken(id) as (
+    select node_id from take_overs where holder_node_id = ${by_node_id}
+    union select node_id from take_overs join taken on take_overs.holder_node_id = taken.id) select id from taken)`
   await db
     .updateTable('nodes')
     .set(({ fn, val }) => ({ credential_revoked_at: fn.coalesce('credential_revoked_at', val(now)) }))
@@ -90,20 +95,21 @@ export async function assignLostNode(db: Tx, { region, by, before, confirmMs }: 
     .selectFrom('nodes')
     .innerJoin('node_processes', 'node_processes.node_id', 'nodes.id')
     .leftJoin('take_overs', 'take_overs.node_id', 'nodes.id')
-    .select(['nodes.id', 'nodes.credential_revoked_at', 'take_overs.by_node_id', 'take_overs.seen_at', 'begun_at'])
+    .select(['nodes.id', 'nodes.credential_revoked_at', 'by_node_id', 'seen_at', 'holder_node_id'])
     .select(({ fn }) => fn.max('node_processes.last_seen_at').as('last_seen_at'))
     .select(({ fn }) => [fn.max('copy_store').as('copy_store'), fn.max('leaving').as('leaving')])
     .where('nodes.region', '=', region)
     .where('nodes.id', '!=', by)
     .where('nodes.credential_hash', 'is not', null)
     .where('nodes.registered_at', '<', before)
-    .groupBy(['nodes.id', 'nodes.credential_revoked_at', 'take_overs.by_node_id', 'take_overs.seen_at', 'begun_at'])
+    .where('ended_at', 'is', null)
+    .groupBy(['nodes.id', 'nodes.credential_revoked_at', 'by_node_id', 'seen_at', 'holder_node_id'])
     .having(({ fn }) => fn.max('node_processes.last_seen_at'), '<', before)
     .orderBy('nodes.id')
     .execute()
-  for (const { id, credential_revoked_at, by_node_id, seen_at, begun_at, last_seen_at, copy_store, leaving } of silent) {
+  for (const { id, credential_revoked_at, by_node_id, seen_at, holder_node_id, last_seen_at, copy_store, leaving } of silent) {
     // It was heard of since, and nobody had got its place.
-    const isOver = begun_at === null && Number(seen_at) <= last_seen_at
+    const isOver = holder_node_id === null && Number(seen_at) <= last_seen_at
     const isTaken = by_node_id !== null && by_node_id !== nobody && !isOver
     // A credential of one that is taken may be revoked, with the node that has it.
     const isOut = credential_revoked_at !== null || copy_store !== 1 || leaving === 1
