@@ -33,6 +33,8 @@ type Opened = {
   readonly files?: Files
   readonly clock?: Clock
   readonly credential?: string
+  /** Called when control has refused a call. */
+  readonly onRefused?: (feed: SnapshotFeed) => void
 }
 
 const token = printNodeCredential(newId(), newNodeSecret())
@@ -44,6 +46,7 @@ async function open({
   files = systemFiles,
   clock = systemClock,
   credential = token,
+  onRefused = () => undefined,
 }: Opened = {}) {
   const epochs: number[] = []
   const warnings: string[] = []
@@ -53,24 +56,24 @@ async function open({
   const register = async () => {
     registrations += 1
   }
-  const feed = new SnapshotFeed({
+  const fence = await NodeFence.open({ path: join(directory, 'fence'), files, logger })
+  const feed: SnapshotFeed = new SnapshotFeed({
     ...system,
     client: new ControlClient({
       ...system,
       url,
-      credential: { token: credential, reload: async () => undefined },
+      credential: { token: credential, reload: async () => onRefused(feed) },
       timeoutMs: 1_000,
     }),
     nodeId: newId(),
     kinds: ['endpoints', 'views'],
     path: join(directory, 'snapshot.ndjson'),
     ...(isRegistering ? { registration: { register } } : {}),
-    ...{ files, clock, logger },
-    fence: await NodeFence.open({ path: join(directory, 'fence'), files, logger }),
+    ...{ files, clock, logger, fence },
   })
   feed.subscribe(({ epoch }) => epochs.push(epoch))
   await feed.start()
-  return { feed, epochs, warnings, registrations: () => registrations }
+  return { feed, epochs, warnings, fence, registrations: () => registrations }
 }
 
 describe('SnapshotFeed', () => {
@@ -216,6 +219,29 @@ describe('SnapshotFeed', () => {
     await until('the next', () => epochs.at(-1) === 4)
     await feed.stop()
   })
+
+  test.each([
+    ['a poll', (feed: SnapshotFeed) => feed.registerAgain()],
+    ['the request for the committed seqs', () => undefined],
+  ])(
+    'a revocation that %s tells is left to the registration, whatever another call learned meanwhile',
+    async (what, onRefused) => {
+      control.publish(aSnapshot({ epoch: 3 }))
+      const { feed, epochs, fence, registrations } = await open({ isRegistering: true, onRefused })
+      await until('the first', () => epochs.length === 1)
+      control.fence = 'node_revoked'
+      // Ends the poll that waits: the next one is refused.
+      if (what === 'a poll') control.publish(aSnapshot({ epoch: 4 }))
+      else feed.registerAgain()
+      await until('the refusal', () => control.fenced > 0)
+      const registered = registrations()
+      control.fence = undefined
+      control.publish(aSnapshot({ epoch: 5 }))
+      await until('the change', () => epochs.at(-1) === 5)
+      expect([registrations() > registered, fence.reason]).toEqual([true, undefined])
+      await feed.stop()
+    },
+  )
 
   test('resolves the definitions of bound views, also from the stored copy', async () => {
     const endpoint = anEndpoint({ views: [aBoundView()] })

@@ -161,7 +161,7 @@ export class SnapshotFeed implements Service {
       } catch (error) {
         if (signal.aborted) return
         if (error instanceof ControlError && error.fence !== undefined) {
-          await this.#fenced(error.fence, registered)
+          await this.#fenced(error.fence)
           if (fence.isFinal) return
         }
         if (isRefused(error) || (error instanceof ControlError && error.status === 404)) registered = registration === undefined
@@ -181,13 +181,14 @@ export class SnapshotFeed implements Service {
   }
 
   /**
-   * Where there is a registration, it decides: it may get this node another credential. Delivery cannot know that after a revocation, and
-   * goes by what ingest has stored.
+   * Where there is a registration, it alone decides: it may get this node another credential. Delivery cannot know that after a revocation,
+   * and goes by what ingest has stored.
    */
-  async #fenced(fence: Fence, registered: boolean): Promise<void> {
-    const { registration, fence: own } = this.#options
-    if (registration === undefined ? fence !== 'node_revoked' : !registered) await own.refused(fence)
-    else if (registration === undefined) await own.reload()
+  async #fenced(reason: Fence): Promise<void> {
+    const { registration, fence } = this.#options
+    if (registration !== undefined) return
+    if (reason === 'node_revoked') await fence.reload()
+    else await fence.refused(reason)
   }
 
   #logCutOff(error: unknown): void {
@@ -202,7 +203,12 @@ export class SnapshotFeed implements Service {
   async #register(signal: AbortSignal): Promise<void> {
     const { client, nodeId, registration, fence } = this.#options
     if (registration === undefined) return
-    await registration.register(signal, this.#sections.current !== undefined, fence.wasAccepted)
+    try {
+      await registration.register(signal, this.#sections.current !== undefined, fence.wasAccepted)
+    } catch (error) {
+      if (error instanceof ControlError && error.fence !== undefined) await fence.refused(error.fence)
+      throw error
+    }
     this.#sections.setCommitted(await client.fetchCommittedSeqs(nodeId, signal))
   }
 
