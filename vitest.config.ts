@@ -41,7 +41,7 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** Files share the modules of their worker where nothing but modules is shared. */
-const setupFiles = ['./test/support/replay-seed.ts', './test/support/watch-output.ts']
+const setupFiles = ['./test/support/replay-seed.ts', './test/support/watch-processes.ts']
 const shared = {
   environment: 'node' as const,
   restoreMocks: true,

@@ -24,7 +24,12 @@ test(`each record that was sent is delivered once (INLET_TEST_SEED=${seed})`, { 
   const load = (async () => {
     while (sending) {
       await producer.ready()
-      for (let burst = 1 + below(40); burst > 0; burst -= 1) receipts.push(producer.send({ n: receipts.length }))
+      for (let burst = 1 + below(40); burst > 0; burst -= 1) {
+        const receipt = producer.send({ n: receipts.length })
+        // Read at the end: until then a failure of the test would be buried under one for each receipt.
+        receipt.catch(() => undefined)
+        receipts.push(receipt)
+      }
       await new Promise((resolve) => setImmediate(resolve))
     }
   })()
@@ -36,7 +41,7 @@ test(`each record that was sent is delivered once (INLET_TEST_SEED=${seed})`, { 
   }
   sending = false
   await load
-  await producer.close({ timeoutMs: 60_000 })
+  await producer.close({ timeoutMs: 120_000 })
   const seqs = new Set((await Promise.all(receipts)).map(({ segment_seq }) => segment_seq))
   await installation.committed(endpoint.id, seqs, 120_000)
   const rows = await readWithDuckDb(installation.artifacts('produced', endpoint.id, 'parquet'))

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { commandAt, freePort, loopback } from '../../tools/services/processes.ts'
+import { commandAt, end, freePort, loopback } from '../../tools/services/processes.ts'
 import { type Address, ApiClient } from './api-client.ts'
 import { artifactPaths, type Marker, readMarkers } from './markers.ts'
 import { ownSettings } from './own-settings.ts'
@@ -16,9 +16,12 @@ const root = resolve(import.meta.dirname, '../..')
 /** Prefix of the objects in each bucket. */
 const prefix = 'in/let'
 const program = join(root, 'src/main.ts')
+const stopMsMax = 45_000
 
 /** Address and directories of a running Inlet, for another process. */
 export type InstallationAddress = Address & { readonly directory: string; readonly nodeApiUrl: string }
+
+type Started = { readonly command: string; readonly child: ChildProcess }
 
 type Options = {
   /** The `inlet` to run, if not that of the sources. */
@@ -34,7 +37,8 @@ export class Installation extends ApiClient implements AsyncDisposable {
   #environment: Readonly<Record<string, string | undefined>>
   readonly #enter: readonly string[]
   readonly #inlet: readonly string[]
-  readonly #running = new Map<string, ChildProcess>()
+  /** Everything it started, also what ended: a later process may have the command of one that still runs. */
+  readonly #started: Started[] = []
   readonly #log: string[] = []
 
   readonly #isAttached: boolean
@@ -138,7 +142,7 @@ export class Installation extends ApiClient implements AsyncDisposable {
 
   #keep(command: string, child: ChildProcess): ChildProcess {
     for (const stream of [child.stdout, child.stderr]) stream?.on('data', (text: Buffer) => this.#log.push(text.toString()))
-    this.#running.set(command, child)
+    this.#started.push({ command, child })
     return child
   }
 
@@ -148,8 +152,12 @@ export class Installation extends ApiClient implements AsyncDisposable {
     for (const command of commands) await this.#untilUp(command)
   }
 
+  #latest(command: string): ChildProcess | undefined {
+    return this.#started.findLast((each) => each.command === command)?.child
+  }
+
   async #untilUp(command: string): Promise<void> {
-    const child = this.#running.get(command)
+    const child = this.#latest(command)
     await until(
       `${command} to be ready`,
       async () => {
@@ -162,8 +170,8 @@ export class Installation extends ApiClient implements AsyncDisposable {
 
   /** Sends the signal, to the whole group of the process if wished, and waits until the process has ended. Returns its exit code. */
   async end(command: string, signal: NodeJS.Signals, { group = false } = {}): Promise<number | null> {
-    const child = this.#running.get(command)
-    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null
+    const child = this.#latest(command)
+    if (child?.pid === undefined || !isRunning(child)) return child?.exitCode ?? null
     const exited = once(child, 'exit')
     process.kill(group ? -child.pid : child.pid, signal)
     await exited
@@ -175,7 +183,7 @@ export class Installation extends ApiClient implements AsyncDisposable {
   }
 
   pid(command: string): number | undefined {
-    return this.#running.get(command)?.pid
+    return this.#latest(command)?.pid
   }
 
   /** Everything the processes printed. */
@@ -234,18 +242,21 @@ export class Installation extends ApiClient implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isAttached) return
-    await Promise.all([...this.#running.keys()].map((command) => this.end(command, command === 'start' ? 'SIGTERM' : 'SIGKILL')))
+    const isKilled = await Promise.all(this.#started.map(stop))
     // The processes of a node that was killed write until they notice it.
     await rm(this.directory, { recursive: true, force: true, maxRetries: 20 })
+    if (isKilled.includes(true)) throw new Error(`start did not stop within ${stopMsMax / 1_000} seconds:\n${this.log}`)
   }
 
   /** Waits until the running processes have applied a configuration that contains the endpoint and its view. */
   async untilConfigured(endpointId: string, viewId: string | undefined): Promise<void> {
-    const isRunning = (command: string) => {
-      const child = this.#running.get(command)
-      return child !== undefined && child.exitCode === null && child.signalCode === null
+    const isLatestRunning = (command: string) => {
+      const child = this.#latest(command)
+      return child !== undefined && isRunning(child)
     }
-    for (const plane of ['ingest', 'delivery'].filter((name) => this.#isAttached || isRunning('start') || isRunning(name))) {
+    for (const plane of ['ingest', 'delivery'].filter(
+      (name) => this.#isAttached || isLatestRunning('start') || isLatestRunning(name),
+    )) {
       const path = join(this.directory, 'node', `${plane}-snapshot.ndjson`)
       await until(
         `${plane} to apply the configuration`,
@@ -295,6 +306,17 @@ export type EndpointSettings = {
   readonly kept_fields?: readonly string[]
   readonly segment_bytes?: number
   readonly copies?: 1 | 2
+}
+
+function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode === null && signalCode === null
+}
+
+/** Stops a supervisor, and kills it if it does not stop in time. Kills any other process at once. Returns whether a supervisor had to be killed. */
+async function stop({ command, child }: Started): Promise<boolean> {
+  if (!isRunning(child)) return false
+  await end(child, command === 'start' ? 'SIGTERM' : 'SIGKILL', stopMsMax)
+  return command === 'start' && child.signalCode === 'SIGKILL'
 }
 
 async function freeUrl(): Promise<string> {
