@@ -49,8 +49,9 @@ const shared = {
   setupFiles,
   experimental: { viteModuleRunner: false },
   expect: { poll: { timeout: 10_000 } },
-  // A busy machine takes seconds to start a process.
+  // A busy machine takes seconds to start a process, and many times as long for what computes.
   hookTimeout: 60_000,
+  testTimeout: 60_000,
 }
 const isolated = { ...shared, isolate: true }
 
@@ -99,25 +100,23 @@ export default defineConfig({
             'test/links.test.ts',
           ],
           exclude: [...slow, ...views],
-          testTimeout: 20_000,
         },
       },
-      { test: { ...shared, name: 'slow', include: slow, testTimeout: 20_000 } },
-      { test: { ...shared, name: 'views', include: views, testTimeout: 60_000 } },
-      { test: { ...shared, name: 'delivery', include: ['test/delivery/**/*.test.ts'], exclude: views, testTimeout: 60_000 } },
+      { test: { ...shared, name: 'slow', include: slow } },
+      { test: { ...shared, name: 'views', include: views } },
+      { test: { ...shared, name: 'delivery', include: ['test/delivery/**/*.test.ts'], exclude: views } },
       {
         test: {
           ...shared,
           name: 'contract',
           include: ['test/contract/**/*.test.ts'],
           exclude: [...slowContract, ...views],
-          testTimeout: 20_000,
         },
       },
-      { test: { ...shared, name: 'contract-slow', include: slowContract, testTimeout: 20_000 } },
+      { test: { ...shared, name: 'contract-slow', include: slowContract } },
       // A node alone, with a stand-in for control: no database.
-      { test: { ...shared, name: 'ingest', include: ['test/ingest/**/*.test.ts'], testTimeout: 20_000 } },
-      { test: { ...shared, name: 'store', include: ['test/store/**/*.test.ts'], testTimeout: 30_000 } },
+      { test: { ...shared, name: 'ingest', include: ['test/ingest/**/*.test.ts'] } },
+      { test: { ...shared, name: 'store', include: ['test/store/**/*.test.ts'] } },
       { test: { ...isolated, name: 'crash', include: ['test/crash/**/*.test.ts'], testTimeout: 120_000 } },
       {
         test: {
@@ -129,9 +128,9 @@ export default defineConfig({
         },
       },
       {
-        test: { ...isolated, name: 'damage', include: ['test/damage/**/*.test.ts'], testTimeout: 60_000 },
+        test: { ...isolated, name: 'damage', include: ['test/damage/**/*.test.ts'] },
       },
-      { test: { ...shared, name: 'names', include: ['test/names/**/*.test.ts'], testTimeout: 60_000 } },
+      { test: { ...shared, name: 'names', include: ['test/names/**/*.test.ts'] } },
       {
         test: { ...isolated, name: 'browser', include: ['test/browser/**/*.test.ts'], testTimeout: 120_000 },
       },
@@ -146,7 +145,7 @@ export default defineConfig({
       {
         test: { ...isolated, name: 'package', include: ['test/package/**/*.test.ts'], testTimeout: 180_000 },
       },
-      { test: { ...shared, name: 'engines', include: ['test/engines/**/*.test.ts'], testTimeout: 30_000 } },
+      { test: { ...shared, name: 'engines', include: ['test/engines/**/*.test.ts'] } },
       { test: { ...shared, name: 'how-to', include: ['test/how-to/**/*.test.ts'], testTimeout: 300_000 } },
       {
         test: {
