@@ -23,6 +23,8 @@ export function dataPaths(data: string) {
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),
     wal: join(data, 'node', 'wal'),
     storedRequests: join(data, 'node', 'stored-requests'),
+    adoptedRequests: join(data, 'node', 'adopted-requests'),
+    handedRequests: join(data, 'node', 'handed-requests'),
     requestCounts: join(data, 'node', 'stored-requests', 'counts'),
     openSegments: join(data, 'node', 'wal', 'open-segments'),
     walNodeId: join(data, 'node', 'wal', 'node-id'),

@@ -82,7 +82,7 @@ test('what an earlier process did not copy is copied at the start, and a repetit
   await node.deliver()
   await node.until('the removal', async () => (await node.objects()).length === 0, 1_000)
   const incarnations = async () => Object.keys((await findWriterState(node.store, node.folder, never))?.state.below ?? {}).length
-  await node.until('the end of the earlier incarnation', async () => (await incarnations()) === 1, 1_000)
+  await node.until('the end of the earlier incarnations', async () => (await incarnations()) === 2, 1_000)
 })
 
 test('a repetition is refused while the log cannot be listed', async () => {
@@ -102,6 +102,38 @@ test('an endpoint that is gone keeps no object', async () => {
   node.delivered.clear()
   node.owned.delete('log')
   await node.until('the removal', async () => (await node.objects()).length === 0, 1_000)
+})
+
+test('keys of what is delivered stay in the store on their own, as long as the node remembers them, and keep nothing else', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  const seq = await node.storeRecord('record')
+  node.keys.texts.set(`log/${seq}`, 'key')
+  await node.deliver()
+  await node.until('the removal of the records', async () => (await node.texts()) === 'key', 1_000)
+  expect([node.copies.objects, node.copies.bytes, node.copies.oldestMs]).toEqual([0, 0, 0])
+  const later = await node.storeRecord('another')
+  node.keys.texts.set(`log/${later}`, 'second key')
+  await node.deliver()
+  await node.until('the keys', async () => (await node.texts()) === 'key,second key', 1_000)
+
+  await node.copies.stop(never)
+  await node.startWithStore()
+  node.keys.forgotten.add(seq)
+  await node.until('the end of the first', async () => (await node.texts()) === 'second key', 1_000)
+  node.keys.forgotten.add(later)
+  await node.until('the end of all', async () => (await node.objects()).length === 0, 1_000)
+})
+
+test('records whose keys cannot be read keep their copies', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  const seq = await node.storeRecord('record')
+  node.keys.texts.set(`log/${seq}`, 'key')
+  node.keys.bytesOf = () => Promise.reject(new Error('EIO'))
+  await node.deliver()
+  for (let seconds = 0; seconds < 200; seconds += 1) await node.until('a second', () => true, 1_000)
+  expect(await node.texts()).toBe('record')
+  Reflect.deleteProperty(node.keys, 'bytesOf')
+  await node.until('the keys', async () => (await node.texts()) === 'key', 1_000)
 })
 
 test('a node that was taken over learns of it at its start', async () => {

@@ -19,7 +19,8 @@ import { Copier } from './copier.ts'
 import { CopyError } from './copy-error.ts'
 import { EarlierCopies } from './earlier-copies.ts'
 import { countFences } from './fences.ts'
-import { HeldObjects, nameOf } from './held-objects.ts'
+import { HeldObjects, nameOf, refOf } from './held-objects.ts'
+import { KeyCopies, type KeySource, seqNameOf } from './key-copies.ts'
 import { copyLimits } from './limits.ts'
 import { checkCopyStore } from './store-check.ts'
 import { findWriterState } from './writer-state.ts'
@@ -28,6 +29,7 @@ export type CopiesHooks = {
   /** Whether control accepts this node, after another machine had taken it over. Throws while control cannot be asked. */
   readonly isAccepted: (signal: AbortSignal) => Promise<boolean>
   readonly findDelivered: FindDelivered
+  readonly keys: KeySource
   /** Whether an endpoint has the log, and whether it wants copies; undefined until there is a configuration. */
   readonly endpoint: (logName: string) => { readonly isOwned: boolean; readonly isCopied: boolean } | undefined
 }
@@ -48,12 +50,13 @@ export class Copies implements Service {
   readonly name = 'copies'
   readonly #options: CopiesOptions
   readonly #copier: Copier
+  readonly #keyCopier: Copier
   readonly #held: HeldObjects
   readonly #earlier: EarlierCopies
   readonly #registered = Promise.withResolvers<number>()
   readonly #upkeep: Periodic
   /** Segments of which all is copied, or was handed in by this process. */
-  readonly #followed = new Set<string>()
+  readonly #followed = new Map<string, SegmentRef>()
   /** Segments that may lack a copy: those of earlier processes, and those from before the endpoint wanted copies. */
   readonly #lacking = new Map<string, SegmentRef>()
   /** Logs that could not be listed since the start. */
@@ -64,16 +67,18 @@ export class Copies implements Service {
   #hasReadEarlier = false
 
   constructor(options: CopiesOptions) {
-    const { store, folder, segments, findDelivered, endpoint, clock, random, logger } = options
+    const { store, folder, segments, findDelivered, endpoint, keys: source, clock, random, logger } = options
     this.#options = options
     const incarnation = newIncarnation(random)
-    this.#copier = new Copier({
-      ...options,
-      incarnation,
-      registered: this.#registered.promise,
-      onCopied: (number, pieces) => this.#held.add(incarnation, number, pieces),
-    })
+    const keyIncarnation = newIncarnation(random)
+    this.#copier = this.#copierOf(incarnation)
+    this.#keyCopier = this.#copierOf(keyIncarnation)
     const copy = (piece: SegmentPiece) => this.#copier.copyAgain(piece)
+    const keys = new KeyCopies({
+      ...{ source, incarnation: keyIncarnation, clock },
+      copied: () => new Set([...this.#held.refs(), ...this.#followed.values(), ...this.#lacking.values()].map(seqNameOf)),
+      copy: (piece) => this.#keyCopier.copyAgain(piece),
+    })
     const isOwned = (logName: string) => endpoint(logName)?.isOwned ?? true
     const onDelivered = (name: string) => this.#followed.delete(name)
     const onLost = (ref: SegmentRef) => {
@@ -81,7 +86,13 @@ export class Copies implements Service {
       this.#lacking.set(nameOf(ref), ref)
     }
     const common = { store, folder, segments, copy, logger }
-    this.#held = new HeldObjects({ ...common, incarnation, findDelivered, isOwned, onDelivered, onLost, clock })
+    const own = { incarnations: [incarnation, keyIncarnation], findDelivered, isOwned, onDelivered, onLost, clock }
+    this.#held = new HeldObjects({
+      ...common,
+      ...own,
+      keepKeys: (delivered) => keys.keep(delivered),
+      knowsKeys: (hour) => source.knows(hour),
+    })
     const onObject = (ofObject: string, number: number, pieces: readonly SegmentPiece[]) =>
       this.#held.add(ofObject, number, pieces)
     this.#earlier = new EarlierCopies({ ...common, onObject })
@@ -139,8 +150,17 @@ export class Copies implements Service {
     await this.#upkeep.start()
   }
 
+  #copierOf(incarnation: string): Copier {
+    return new Copier({
+      ...this.#options,
+      incarnation,
+      registered: this.#registered.promise,
+      onCopied: (number, pieces) => this.#held.add(incarnation, number, pieces),
+    })
+  }
+
   copy(piece: SegmentPiece): Promise<void> {
-    if (piece.at === 0) this.#followed.add(nameOf(piece))
+    if (piece.at === 0) this.#followed.set(nameOf(piece), refOf(piece))
     return this.#copier.copy(piece)
   }
 
@@ -161,6 +181,7 @@ export class Copies implements Service {
   async stop(signal: AbortSignal): Promise<void> {
     // In this order: the upkeep may wait for the copier.
     await this.#copier.stop(signal)
+    await this.#keyCopier.stop(signal)
     await this.#upkeep.stop()
   }
 
@@ -239,7 +260,7 @@ export class Copies implements Service {
         // An open one is sealed soon: by the recovery, or by the settings that want copies.
         if (segment?.state === 'open') continue
         if (segment !== undefined && found.isCopied && !(await this.#earlier.complete(segment))) continue
-        if (segment !== undefined && found.isCopied) this.#followed.add(nameOf(ref))
+        if (segment !== undefined && found.isCopied) this.#followed.set(nameOf(ref), ref)
         this.#lacking.delete(nameOf(ref))
       }
     }

@@ -14,11 +14,13 @@ import type { SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { copyName } from './copy-names.ts'
 import { readCopy } from './copy-object.ts'
+import { keysLogName } from './key-copies.ts'
 import { copyLimits } from './limits.ts'
 import { type NumberedState, putWriterState, type WriterState } from './writer-state.ts'
 
 export type HeldObjectsOptions = {
-  readonly incarnation: string
+  /** The incarnations of this process. */
+  readonly incarnations: readonly string[]
   readonly store: ObjectStore
   readonly folder: string
   readonly segments: Pick<SegmentSource, 'readLog'>
@@ -28,6 +30,10 @@ export type HeldObjectsOptions = {
   /** Puts pieces of an old object again. */
   readonly copy: (piece: SegmentPiece) => Promise<void>
   readonly onDelivered: (segment: string) => void
+  /** Puts the idempotency keys of delivered segments into the store. Returns those of which all are there. */
+  readonly keepKeys: (delivered: readonly SegmentRef[]) => Promise<readonly SegmentRef[]>
+  /** Whether keys of that hour since 1970 are needed. */
+  readonly knowsKeys: (hour: number) => boolean
   /** The store has lost or damaged pieces of the segment. */
   readonly onLost: (segment: SegmentRef) => void
   readonly clock: Clock
@@ -37,7 +43,8 @@ export type HeldObjectsOptions = {
 /** `first`: the first object that may be needed for it. */
 type HeldSegment = { readonly ref: SegmentRef; first: number; bytes: number }
 
-type StoredObject = { readonly bytes: number; readonly atMs: number }
+/** `hasRecords`: others have nothing but idempotency keys. */
+type StoredObject = { readonly bytes: number; readonly atMs: number; readonly hasRecords: boolean }
 
 /** The objects from `below` on, without a gap. */
 class Incarnation {
@@ -68,6 +75,8 @@ class Incarnation {
 export class HeldObjects {
   readonly #options: HeldObjectsOptions
   readonly #incarnations = new Map<string, Incarnation>()
+  /** Delivered, as control has recorded, and keys of them are not in the store. */
+  readonly #lackingKeys = new Map<string, SegmentRef>()
   /** As the store says: no object below these is needed. */
   #below: Readonly<Record<string, number>> = {}
   #fences = 0
@@ -78,33 +87,40 @@ export class HeldObjects {
     this.#options = options
   }
 
+  /** How many have records. Those with idempotency keys are small, and stay for a day. */
   get count(): number {
-    return this.#incarnations.values().reduce((sum, { objects }) => sum + objects.length, 0)
+    return this.#withRecords().length
   }
 
   /** Bytes of the pieces in them. */
   get bytes(): number {
-    let sum = 0
-    for (const { objects } of this.#incarnations.values()) for (const { bytes } of objects) sum += bytes
-    return sum
+    return this.#withRecords().reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
-  /** Age of the oldest object, in milliseconds; 0 if there is none. */
+  /** Age of the oldest of them, in milliseconds; 0 if there is none. */
   get oldestMs(): number {
     const now = this.#options.clock.monotonic()
-    return this.#incarnations.values().reduce((oldest, { objects: [first] }) => Math.max(oldest, now - (first?.atMs ?? now)), 0)
+    return this.#withRecords().reduce((oldest, { atMs }) => Math.max(oldest, now - atMs), 0)
+  }
+
+  /** Returns the segments of which they have pieces. */
+  refs(): readonly SegmentRef[] {
+    const refs = new Map<string, SegmentRef>()
+    for (const { segments } of this.#incarnations.values()) for (const [name, { ref }] of segments) refs.set(name, ref)
+    return [...refs.values()]
   }
 
   /** Returns the incarnations of earlier processes, and below which number none of their objects is needed. */
   earlier(): readonly (readonly [string, number])[] {
-    return Object.entries(this.#below).filter(([incarnation]) => incarnation !== this.#options.incarnation)
+    return Object.entries(this.#below).filter(([incarnation]) => !this.#options.incarnations.includes(incarnation))
   }
 
-  /** Tells the store of this incarnation, beside those of earlier processes. */
+  /** Tells the store of the incarnations of this process, beside those of earlier ones. */
   async register({ number, state: { fences, below } }: NumberedState, signal: AbortSignal): Promise<void> {
     this.#stateNumber = number
     this.#fences = fences
-    await this.#setBelow({ ...below, [this.#options.incarnation]: 0 }, signal)
+    const own = Object.fromEntries(this.#options.incarnations.map((incarnation) => [incarnation, 0]))
+    await this.#setBelow({ ...below, ...own }, signal)
     for (const [incarnation, from] of Object.entries(this.#below))
       if (!this.#incarnations.has(incarnation)) this.#incarnations.set(incarnation, new Incarnation(from))
   }
@@ -121,7 +137,8 @@ export class HeldObjects {
       else segment.bytes += bytes
       total += bytes
     }
-    held.objects.push({ bytes: total, atMs: this.#options.clock.monotonic() })
+    const hasRecords = !pieces.some(({ logName }) => logName === keysLogName)
+    held.objects.push({ bytes: total, atMs: this.#options.clock.monotonic(), hasRecords })
   }
 
   /** Removes what is not needed any more, the oldest first. */
@@ -147,8 +164,10 @@ export class HeldObjects {
 
   /** Forgets earlier incarnations without objects. */
   async #forgetEmpty(signal: AbortSignal): Promise<void> {
-    const { incarnation: own } = this.#options
-    const empty = [...this.#incarnations].filter(([incarnation, { objects }]) => incarnation !== own && objects.length === 0)
+    const { incarnations: own } = this.#options
+    const empty = [...this.#incarnations].filter(
+      ([incarnation, { objects }]) => !own.includes(incarnation) && objects.length === 0,
+    )
     if (empty.length === 0) return
     const below = { ...this.#below }
     for (const [incarnation] of empty) delete below[incarnation]
@@ -157,27 +176,31 @@ export class HeldObjects {
   }
 
   async #noteDelivered(signal: AbortSignal): Promise<void> {
-    const { findDelivered, isOwned, onDelivered } = this.#options
-    const absent = await this.#findAbsent()
+    const { findDelivered, isOwned, onDelivered, keepKeys, knowsKeys } = this.#options
+    const refs = this.refs()
+    const absent = await this.#findAbsent(
+      refs.filter((ref) => ref.logName !== keysLogName && !this.#lackingKeys.has(nameOf(ref))),
+    )
     const dropped = absent.filter(({ logName }) => !isOwned(logName))
     // A file that is gone may have been lost: only control knows that it was delivered.
     const owned = absent.filter(({ logName }) => isOwned(logName))
-    const delivered: SegmentRef[] = []
     for (let at = 0; at < owned.length; at += copyLimits.lookedUpAtOnce)
-      delivered.push(...(await findDelivered(owned.slice(at, at + copyLimits.lookedUpAtOnce), signal)))
-    for (const name of [...delivered, ...dropped].map(nameOf)) {
+      for (const ref of await findDelivered(owned.slice(at, at + copyLimits.lookedUpAtOnce), signal))
+        this.#lackingKeys.set(nameOf(ref), ref)
+    const delivered = await keepKeys([...this.#lackingKeys.values()])
+    const old = refs.filter(({ logName, seq: hour }) => logName === keysLogName && !knowsKeys(hour))
+    for (const name of [...delivered, ...dropped, ...old].map(nameOf)) {
+      this.#lackingKeys.delete(name)
       for (const { segments } of this.#incarnations.values()) segments.delete(name)
       onDelivered(name)
     }
   }
 
   /** Returns the segments whose files are gone. Those of a log that cannot be listed stay. */
-  async #findAbsent(): Promise<readonly SegmentRef[]> {
+  async #findAbsent(held: readonly SegmentRef[]): Promise<readonly SegmentRef[]> {
     const { segments, logger } = this.#options
-    const held = new Map<string, SegmentRef>()
-    for (const { segments: each } of this.#incarnations.values()) for (const [name, { ref }] of each) held.set(name, ref)
     const absent: SegmentRef[] = []
-    for (const [logName, refs] of Map.groupBy(held.values(), (ref) => ref.logName)) {
+    for (const [logName, refs] of Map.groupBy(held, (ref) => ref.logName)) {
       try {
         const present = new Set((await segments.readLog(logName)).segments.map(nameOf))
         absent.push(...refs.filter((ref) => !present.has(nameOf(ref))))
@@ -194,7 +217,7 @@ export class HeldObjects {
     for (let carried = 0; carried < copyLimits.carriedAtOnce && held.isMostlyWaste(); carried += 1) {
       const number = held.needed()
       const object = held.objects[number - held.below]
-      if (object === undefined || clock.monotonic() - object.atMs < copyLimits.carriedAfterMs) return
+      if (object?.hasRecords !== true || clock.monotonic() - object.atMs < copyLimits.carriedAfterMs) return
       await this.#carry(incarnation, held, number, signal)
     }
   }
@@ -220,6 +243,10 @@ export class HeldObjects {
     }
     for (const segment of held.segments.values()) segment.first = Math.max(segment.first, number + 1)
     for (const [segment, { bytes }] of held.segments) if (bytes <= 0) held.segments.delete(segment)
+  }
+
+  #withRecords(): readonly StoredObject[] {
+    return [...this.#incarnations.values()].flatMap(({ objects }) => objects.filter(({ hasRecords }) => hasRecords))
   }
 
   async #setBelow(below: WriterState['below'], signal: AbortSignal): Promise<void> {

@@ -16,6 +16,8 @@ export const copyLimits = {
   answerMsMax: 10_000,
   retryMsMin: 100,
   retryMsMax: 2_000,
+  /** Idempotency keys of what is delivered are put as often as this. */
+  keysIntervalMs: 60_000,
   /** How often it looks which segments are delivered. */
   upkeepIntervalMs: 5_000,
   /** Objects that are removed in one turn. */

@@ -90,7 +90,9 @@ export type IngestPorts = {
 }
 
 export type IngestConfig = {
-  readonly paths: Readonly<Record<'ingestSnapshot' | 'storedRequests' | 'wal' | 'ingestBlocked' | 'nodeFence', string>>
+  readonly paths: Readonly<
+    Record<'ingestSnapshot' | 'storedRequests' | 'adoptedRequests' | 'wal' | 'ingestBlocked' | 'nodeFence', string>
+  >
   readonly baseUrl: string | null
   readonly credentialLease: number | null
   readonly corsOrigins: ConstructorParameters<typeof Cors>[0] | null
@@ -212,7 +214,8 @@ function composeStorage(
   const { paths, diskBudgetBytes, diskReserveBytes, maxInFlightBytes, idempotencyKeysMax: max } = config
   const reserve = Math.floor(diskBudgetBytes * gateLimits.partForNewcomers)
   const disk = new FairShares(diskBudgetBytes, { reserve })
-  const storedRequests = new StoredRequests({ directory: paths.storedRequests, max, files, clock, logger })
+  const { storedRequests: directory, adoptedRequests: adoptedDirectory } = paths
+  const storedRequests = new StoredRequests({ directory, adoptedDirectory, max, files, clock, logger })
   const place = new PlaceCheck({
     ...{ fence, path: paths.nodeFence, files, clock: machine, logger },
     ask: (signal) => control.fetchLastHeartbeat(nodeId, signal),
@@ -221,6 +224,7 @@ function composeStorage(
   const findDelivered = findDeliveredBy({ control, contact: feed.contact, nodeId })
   const copies = openCopies?.({
     findDelivered,
+    keys: storedRequests.keys,
     async isAccepted(signal) {
       try {
         await control.fetchLastHeartbeat(nodeId, signal)

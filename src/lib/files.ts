@@ -53,7 +53,7 @@ export interface Files {
   /** Returns a path beside this one that nobody else uses, for a file that will replace this one. */
   temporaryPath(path: string): string
   syncDirectory(path: string): Promise<void>
-  /** Renames a file. Replaces an existing file at `to`. */
+  /** Renames a file or directory. Replaces an existing file at `to`. */
   rename(from: string, to: string): Promise<void>
   /** Gives a file a second name on the same file system. Throws EEXIST if that name exists. */
   link(from: string, to: string): Promise<void>

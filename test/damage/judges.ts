@@ -217,7 +217,10 @@ export const judgeKeys: Judge = async ({ data, populated }) => {
   const { storedRequests: directory } = dataPaths(data)
   const ignored = () => undefined
   const clock = { monotonic: () => 0, surelyBefore: () => Number.NEGATIVE_INFINITY }
-  const keys = new RequestFiles({ directory, files: systemFiles, clock, logger, onOpened: ignored, onRemoved: ignored })
+  const keys = new RequestFiles({
+    ...{ directory, title: 'stored-requests', files: systemFiles, clock, logger },
+    ...{ onOpened: ignored, onRemoved: ignored },
+  })
   await keys.prepare()
   try {
     const problems = keys.problems()

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeF
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { freePort } from '../../tools/services/processes.ts'
+import { ApiClient } from '../support/api-client.ts'
 import { Installation } from '../support/installation.ts'
 import { until } from '../support/until.ts'
 
@@ -109,7 +110,7 @@ test('a node without a copy store refuses such an endpoint: the API with 422, an
 }, 120_000)
 
 /** Starts a node of the region on another machine. */
-async function startElsewhere(installation: Installation): Promise<void> {
+async function startElsewhere(installation: Installation): Promise<string> {
   const other = join(installation.directory, 'other')
   const port = await freePort()
   mkdirSync(other)
@@ -120,6 +121,7 @@ async function startElsewhere(installation: Installation): Promise<void> {
   installation.spawn('node')
   const isReady = async () => (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok === true
   await until('the other node', isReady, 30_000)
+  return `http://127.0.0.1:${port}`
 }
 
 test('what a lost machine acknowledged with two copies is delivered by another one, once, and the machine may not come back', async () => {
@@ -143,8 +145,8 @@ test('what a lost machine acknowledged with two copies is delivered by another o
   expect((await installation.ok('GET', '/v1/losses')).items.filter(({ state }: { state: string }) => state === 'open')).toEqual(
     [],
   )
-  // Only the one that closes the incarnation.
-  expect(objects()).toHaveLength(1)
+  // Only those that close the incarnations of records and of keys.
+  expect(objects()).toHaveLength(2)
 
   // The machine comes back with its disk.
   installation.configure({ INLET_DATA_DIR: installation.directory, INLET_INGEST_LISTEN: new URL(installation.ingestUrl).host })
@@ -157,18 +159,40 @@ test('what a lost machine acknowledged with two copies is delivered by another o
 test('control gives a silent node to another one, which delivers its copies and removes them', async () => {
   const { installation, objects } = await furnished({ INLET_TAKEOVER_AFTER: '10s' })
   await using _ = installation
-  const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
-  const lost = (await installation.ingest(id, '{"n":1}')).body.node_id
-  for (let n = 2; n <= 20; n += 1) expect((await installation.ingest(id, `{"n":${n}}`)).status).toBe(202)
+  const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 1 })
+  const commits = async () => (await installation.ok('GET', `/v1/endpoints/${id}/commits`)).items
+  const sendBy = async (client: ApiClient, n: number) => await client.ingest(id, `{"n":${n}}`, { 'idempotency-key': `key-${n}` })
+  const send = (n: number) => sendBy(installation, n)
+  const delivered = (await send(1)).body
+  const lost = delivered.node_id
+  await until('the first commit', async () => (await commits()).length === 1, 30_000)
+  // Its keys are in the store on their own then.
+  await until('the removal of the copy', () => objects().length === 1, 30_000)
+  await installation.ok('PATCH', `/v1/endpoints/${id}`, { segment_max_age_seconds: 3600 })
+  const undelivered = (await send(2)).body
+  for (let n = 3; n <= 20; n += 1) expect((await send(n)).status).toBe(202)
   for (const command of ['ingest', 'delivery']) await installation.kill(command)
   rmSync(join(installation.directory, 'node'), { recursive: true })
-  await startElsewhere(installation)
-  const commits = async () => (await installation.ok('GET', `/v1/endpoints/${id}/commits`)).items
+  const { apiUrl, apiKey } = installation
+  const ingestUrl = await startElsewhere(installation)
   // Control first reads the markers of the lost node, which may still run, after a minute.
-  await until('the delivery', async () => (await commits()).length > 0, 150_000)
-  expect(await commits()).toMatchObject([{ node_id: lost, records: 20 }])
-  // Only the one that closes the incarnation.
-  await until('the removal', () => objects().length === 1, 30_000)
+  await until('the delivery', async () => (await commits()).length > 1, 150_000)
+  expect((await commits()).map(({ node_id, records }: { node_id: string; records: number }) => [node_id, records])).toEqual(
+    expect.arrayContaining([
+      [lost, 1],
+      [lost, 19],
+    ]),
+  )
+  // Only those that close the incarnations of records and of keys.
+  await until('the removal', () => objects().length === 2, 30_000)
+  // The other node answers repetitions with the receipts of the lost one.
+  const other = new ApiClient({ apiUrl, apiKey, ingestUrl })
+  const metrics = async () => await (await fetch(`${ingestUrl}/metrics`)).text()
+  await until('the keys', async () => /^inlet_ingest_idempotency_keys\{[^}]*\} 20$/m.test(await metrics()))
+  for (const [index, receipt] of [delivered, undelivered].entries()) {
+    const again = await sendBy(other, index + 1)
+    expect([again.body, again.headers.get('idempotent-replayed')]).toEqual([receipt, 'true'])
+  }
   const { items } = await installation.ok('GET', '/v1/losses')
   expect(items.filter(({ state }: { readonly state: string }) => state === 'open')).toEqual([])
 }, 240_000)

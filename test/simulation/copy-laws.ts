@@ -1,4 +1,7 @@
 /** Laws of the second copy: a record has it from when it is acknowledged until its commit, and no longer. */
+import { Buffer } from 'node:buffer'
+import { keysLogName } from '#copies/key-copies.ts'
+import { digestsOf } from '#ingest/idempotency/request-digests.ts'
 import type { Buckets } from './bucket.ts'
 import { copiedEndpointId } from './control-database.ts'
 import type { Sent, State } from './laws.ts'
@@ -8,8 +11,16 @@ const objectName = /^([0-9a-f-]{36})\/([a-z0-9]{10})\/(\d{20})$/
 /** State of a node: which of its objects are needed. */
 const stateName = /^([0-9a-f-]{36})\/writer\/\d{20}$/
 const kindAt = 10
+const noBytes = Buffer.alloc(0)
 
-type Held = { readonly nodeId: string; readonly incarnation: string; readonly number: number; readonly ids: ReadonlySet<string> }
+type Held = {
+  readonly nodeId: string
+  readonly incarnation: string
+  readonly number: number
+  readonly ids: ReadonlySet<string>
+  /** Set for one of idempotency keys. */
+  readonly keys: Buffer | undefined
+}
 
 /** By body. */
 const known = new WeakMap<Buffer, ReadonlySet<string>>()
@@ -17,7 +28,9 @@ const known = new WeakMap<Buffer, ReadonlySet<string>>()
 function heldIn({ objects }: Buckets): readonly Held[] {
   return [...objects].flatMap(([key, body]) => {
     const [, nodeId, incarnation = '', number] = objectName.exec(key) ?? []
-    return nodeId === undefined || body[kindAt] !== 0 ? [] : [{ nodeId, incarnation, number: Number(number), ids: idsOf(body) }]
+    if (nodeId === undefined || body[kindAt] !== 0) return []
+    const keys = body.includes(keysLogName) ? body : undefined
+    return [{ nodeId, incarnation, number: Number(number), ids: idsOf(body), keys }]
   })
 }
 
@@ -68,10 +81,26 @@ export function findUncopied(copyStore: Buckets, sent: readonly Sent[], isInRow:
   )
 }
 
+/** Acknowledged requests with a key that a takeover would not find. */
+export function findForgottenKeys(copyStore: Buckets, sent: readonly Sent[]): readonly string[] {
+  const held = restorableIn(copyStore)
+  const isKept = (endpoint: string, key: string) => {
+    const { id } = digestsOf(endpoint, key, { envelope: noBytes, payload: [] })
+    return held.some(({ keys }) => keys?.includes(id))
+  }
+  return sent.flatMap(({ endpoint, ids: [first = ''], key, isAcknowledged }) =>
+    endpoint !== copiedEndpointId || !isAcknowledged || key === undefined || held.some(({ ids }) => ids.has(first))
+      ? []
+      : isKept(endpoint, key)
+        ? []
+        : [`the key ${key} was acknowledged, and is not in the copy store`],
+  )
+}
+
 /** Copies that stay although all is delivered. Machines that lost their place or adopt a disk remove none, and segments in quarantine keep theirs. */
 export function findLeftCopies({ copyStore, control, disks: [own, adopted] }: State): readonly string[] {
   if (copyStore === undefined || adopted !== undefined || own.rot.taken.size > 0) return []
   const working = [...control.ids].flatMap(([machine, id]) => (control.refuses(machine) ? [] : [id]))
-  const left = heldIn(copyStore).filter(({ nodeId }) => working.includes(nodeId))
+  const left = heldIn(copyStore).filter(({ nodeId, keys }) => keys === undefined && working.includes(nodeId))
   return left.length === 0 ? [] : [`${left.length} objects of copies`]
 }

@@ -181,7 +181,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   const lost = loss && new LostMachine({ loss, kernel, faults, node, control, copyStore, replace })
   const state = (): State => ({
     ...{ disks: [disk, adopter?.disk], buckets, copyStore, control },
-    ...{ sent: clients.sent, mayLackKeys: mayLackKeys() },
+    ...{ sent: clients.sent, mayLackKeys: mayLackKeys(), isClockSteady: world.jumpEveryMs === undefined },
     restored: lost?.restored,
   })
   const look = () => {

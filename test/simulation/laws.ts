@@ -5,7 +5,7 @@ import type { ViewOutcome } from '#model/commit.ts'
 import { type Buckets, digest, isMarker } from './bucket.ts'
 import type { SimulatedControl } from './control.ts'
 import { copiedEndpointId } from './control-database.ts'
-import { findUncopied } from './copy-laws.ts'
+import { findForgottenKeys, findUncopied } from './copy-laws.ts'
 import { isOfDamaged, isSetAside, miscounted, shownAsDamaged } from './damage-laws.ts'
 import type { Disk } from './disk.ts'
 import { wrongAddition, wrongOutcomes } from './view-laws.ts'
@@ -35,6 +35,8 @@ export type State = {
   readonly restored: { readonly isDone: boolean } | undefined
   /** Whether a disk failed so that a node may have forgotten keys, as docs/ingest.md says. */
   readonly mayLackKeys: boolean
+  /** Keys are forgotten after a day. */
+  readonly isClockSteady: boolean
 }
 
 type ListedFile = { readonly key: string; readonly sha256: string; readonly rows: number }
@@ -90,6 +92,8 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
   // Copies of damaged segments go with what is left of them.
   if (state.copyStore !== undefined && own.rot.taken.size === 0)
     broken.push(...findUncopied(state.copyStore, sent, (line) => counts.has(line)))
+  if (state.copyStore !== undefined && adopted === undefined && state.isClockSteady && !state.mayLackKeys)
+    broken.push(...findForgottenKeys(state.copyStore, sent))
   if (left.length === 0) {
     const damaged = shownAsDamaged(state.disks, markers)
     // Records with one copy are lost with a disk, and stay on that of a machine that lost its place.

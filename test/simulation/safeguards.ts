@@ -117,6 +117,12 @@ export const safeguards: readonly Safeguard[] = [
     to: 'if (id === undefined)\n',
   },
   {
+    name: 'keys of what is delivered are in the copy store before the records go',
+    file: 'copies/copies.ts',
+    from: 'keepKeys: (delivered) => keys.keep(delivered),',
+    to: 'keepKeys: (delivered) => Promise.resolve(delivered),',
+  },
+  {
     name: 'a key is remembered before its request is acknowledged',
     file: 'log/local/write/current-segment.ts',
     from: 'if (group.observed.length > 0) this.#options',

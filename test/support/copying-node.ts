@@ -4,6 +4,7 @@ import { Copies } from '#copies/copies.ts'
 import { copyFolder } from '#copies/copy-names.ts'
 import { decodeCopy } from '#copies/copy-object.ts'
 import { nameOf } from '#copies/held-objects.ts'
+import { type KeySource, type SegmentSeq, seqNameOf } from '#copies/key-copies.ts'
 import { systemRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { LogSettings } from '#log/log-writer.ts'
@@ -21,6 +22,33 @@ import { until } from './until.ts'
 
 const settings: LogSettings = { segmentBytes: 100_000, segmentMaxAgeMs: 60_000, seqAbove: -1, isCopied: true }
 
+/** Stands for the files of idempotency keys. */
+class TextKeys implements KeySource {
+  readonly texts = new Map<string, string>()
+  readonly forgotten = new Set<number>()
+  readonly #isFound = new Set<string>()
+
+  async refresh(copied: ReadonlySet<string>): Promise<void> {
+    for (const name of this.texts.keys()) if (copied.has(name)) this.#isFound.add(name)
+  }
+
+  has(segment: SegmentSeq): boolean {
+    return this.#isFound.has(seqNameOf(segment))
+  }
+
+  async bytesOf(segments: readonly SegmentSeq[]): Promise<ReadonlyMap<number, Uint8Array>> {
+    return new Map(segments.map((segment) => [segment.seq, Buffer.from(this.texts.get(seqNameOf(segment)) ?? '')]))
+  }
+
+  letGo(segments: readonly SegmentSeq[]): void {
+    for (const segment of segments) this.texts.delete(seqNameOf(segment))
+  }
+
+  knows(hour: number): boolean {
+    return !this.forgotten.has(hour)
+  }
+}
+
 export class CopyingNode {
   readonly id = newId()
   readonly folder = copyFolder('copies', this.id)
@@ -30,6 +58,8 @@ export class CopyingNode {
   /** Segments whose commits control has recorded. */
   readonly delivered = new Set<string>()
   readonly owned = new Set(['log', 'other'])
+  /** Idempotency keys by segment: its seq as hour, and the text of them. */
+  readonly keys = new TextKeys()
   isAccepted = false
   isControlAway = false
   /** How many segments control was asked about in each call. */
@@ -144,6 +174,7 @@ export class CopyingNode {
         if (refs.length > 100) throw new Error('control rejected POST commits/lookup: 400')
         return refs.filter((ref) => this.delivered.has(nameOf(ref)))
       },
+      keys: this.keys,
       isAccepted: async () => this.isAccepted,
       endpoint: (logName) => ({ isOwned: this.owned.has(logName), isCopied: true }),
       logger: createLogger('test', 'silent'),

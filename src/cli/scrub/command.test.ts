@@ -115,7 +115,7 @@ test('idempotency keys that are damaged or gone are findings, an end that is bei
   const quiet = () => undefined
   const logger = createLogger('ingest', 'silent')
   const keys = new RequestFiles({
-    ...{ directory, files: systemFiles, logger, onOpened: quiet, onRemoved: quiet },
+    ...{ directory, title: 'stored-requests', files: systemFiles, logger, onOpened: quiet, onRemoved: quiet },
     clock: { monotonic: () => 0, surelyBefore: () => Number.NEGATIVE_INFINITY },
   })
   await keys.append(hour, [1, 2, 3, 4].map(request))

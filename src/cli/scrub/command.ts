@@ -4,14 +4,14 @@
  * Law: reads only, so that it also works as another user than the one that Inlet runs as. What cannot be verified is a finding, and the rest is
  * verified all the same.
  */
-import { basename } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import type { Config } from '#config/config.ts'
 import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
 import { nextStepOf } from '#delivery/scrub/advice.ts'
 import { BucketScrub, type BucketTally } from '#delivery/scrub/scrub-bucket.ts'
 import { type NodeTally, scrubNode } from '#delivery/scrub/scrub-node.ts'
 import { readLocalSeqs } from '#delivery/scrub/seq-gaps.ts'
-import { verifyRequests } from '#ingest/idempotency/verify-requests.ts'
+import { type RequestFileCheck, verifyRequests } from '#ingest/idempotency/verify-requests.ts'
 import { countNoun } from '#lib/count-noun.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { systemFiles } from '#lib/files.ts'
@@ -95,9 +95,12 @@ async function verifyNode(
 /** Returns how many idempotency keys are intact. */
 async function verifyKeys(now: number, paths: Config['paths'], onFinding: (finding: Finding) => void): Promise<number> {
   let keys = 0
-  const rows = await verifyRequests(systemFiles, paths.storedRequests, now - idempotencyLimits.rememberedMs)
-  for (const { name, intact, damaged, gone, unreadable } of rows) {
-    const where = `stored-requests/${name}`
+  const adopted = (await systemFiles.list(paths.adoptedRequests)).map(({ name }) => join(paths.adoptedRequests, name))
+  const rows: RequestFileCheck[] = []
+  for (const directory of [paths.storedRequests, ...adopted])
+    for (const row of await verifyRequests(systemFiles, directory, now - idempotencyLimits.rememberedMs))
+      rows.push({ ...row, name: relative(paths.node, join(directory, row.name)) })
+  for (const { name: where, intact, damaged, gone, unreadable } of rows) {
     keys += intact
     if (unreadable !== undefined) onFinding(describeOwn('unreadable', where, `cannot be read (${unreadable})`))
     if (damaged > 0) onFinding(describeOwn('keys_damaged', where, `${countNoun(damaged, 'idempotency key')} damaged`))

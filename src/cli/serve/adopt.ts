@@ -49,8 +49,13 @@ function isDone(lag: EndpointLag): boolean {
 
 type Hooks = { readonly logger: Logger; readonly clock: Clock }
 
-/** `refused` resolves when control refuses this machine for good. */
-type Refusable = { readonly refused: Promise<void> }
+/**
+ * `refused` resolves when control refuses this machine for good. `hasHandedOver`: whether the node on this machine knows the idempotency keys of
+ * the adopted one.
+ */
+type AdoptedIngest = App & { readonly refused: Promise<void>; hasHandedOver(): boolean }
+
+type IngestHooks = Hooks & { readonly stopping: AbortSignal; readonly adoptedRequests: string | undefined }
 
 export type AdoptionOptions = Hooks & {
   readonly config: Config
@@ -59,7 +64,7 @@ export type AdoptionOptions = Hooks & {
   readonly isRegionGiven: boolean
   /** Called once nothing is left. */
   readonly onDelivered?: () => Promise<void>
-  readonly startIngest: (config: Config, hooks: Hooks & { readonly stopping: AbortSignal }) => Promise<App & Refusable>
+  readonly startIngest: (config: Config, hooks: IngestHooks) => Promise<AdoptedIngest>
   readonly startDelivery: (config: Config, hooks: Hooks) => Promise<App & { backlog(): Backlog }>
 }
 
@@ -76,7 +81,9 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
       `--region: needed to adopt ${directory}: the credential of its node is lost, so the node joins again; inlet nodes list shows its region`,
     )
   await adoptWal(adopted.paths, system, logger)
-  const ingest = await startIngest(adopted, { logger, clock, stopping })
+  const hasOwnNode = (await readTrimmed(system.files, config.paths.nodeId)) !== undefined
+  const adoptedRequests = hasOwnNode ? config.paths.adoptedRequests : undefined
+  const ingest = await startIngest(adopted, { logger, clock, stopping, adoptedRequests })
   const delivery = await startDelivery(adopted, { logger, clock })
   const finished = Promise.withResolvers<number>()
   let isRefused = false
@@ -89,7 +96,7 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
   const check = async () => {
     const progress = progressOf(delivery.backlog())
     const { segments, bytes, reasons, forPerson } = progress
-    if (progress.isDone) {
+    if (progress.isDone && ingest.hasHandedOver()) {
       if (forPerson > 0)
         logger.error(
           { segments: forPerson, bytes, reasons },

@@ -15,10 +15,10 @@ import { readTrimmed } from '#lib/read-or-create.ts'
 import type { System } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
-import { PieceWriter } from '#log/local/piece-writer.ts'
 import { nodeLimits } from '#model/limits.ts'
 import { type Control, ControlError, controlTimeoutMs } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
+import { RestoredPieces } from './restored-pieces.ts'
 
 /** The last heartbeat may be that of a machine that has just died. */
 const waitMsMax = 2 * nodeLimits.healthySeconds * 1_000
@@ -55,7 +55,8 @@ async function restoreOnce(options: RestoreCopiesOptions, done: string): Promise
   const { secret } = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
   await takeOver({ ...options, secret })
   await untilCommitsAreKnown({ nodeId, control, logger, clock, stopping })
-  const pieces = new PieceWriter(files, paths.wal)
+  const { wal, storedRequests } = paths
+  const pieces = await RestoredPieces.open({ files, wal, storedRequests })
   const restored = await restoreLog({ ...place, random, nodeId, by, pieces, logger, clock, signal: stopping })
   await writeDurably(files, paths.walNodeId, Buffer.from(`${nodeId}\n`))
   await writeDurably(files, done, Buffer.from(`${JSON.stringify(restored)}\n`))

@@ -14,6 +14,7 @@ import { startAll, stopAll } from '#lib/service.ts'
 import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { LocalLogWriter } from '#log/local/log-writer.ts'
+import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { beginAdoption } from '#node/adoption.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
@@ -28,7 +29,9 @@ import { NodeFence } from '#node/node-fence.ts'
 import { JoinRefused, Registration } from '#node/registration.ts'
 import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { findDeliveredBy } from '../find-delivered.ts'
+import { StoredRequests } from '../idempotency/stored-requests.ts'
 import { blockedEndpoints } from '../report/blocked-endpoints.ts'
+import { HandOver } from './hand-over.ts'
 import { refuseWhileRunning } from './still-running.ts'
 import { askStanding, describeRefusal, takeOver } from './take-over.ts'
 
@@ -39,11 +42,15 @@ type Hooks = {
   readonly clock: Clock
   /** Ends a start that waits for control. It rejects with the reason. */
   readonly stopping: AbortSignal
+  /** Where the node on this machine looks for the idempotency keys of lost ones; undefined if there is none. */
+  readonly adoptedRequests: string | undefined
 }
 
 type AdoptedIngest = {
   /** Resolves when control refuses this machine for good. */
   readonly refused: Promise<void>
+  /** Whether the node on this machine knows the idempotency keys. */
+  hasHandedOver(): boolean
   stop(signal: AbortSignal): Promise<void>
 }
 
@@ -68,13 +75,21 @@ export async function startAdoptedIngest(config: Config, hooks: Hooks): Promise<
     registration: placeOf({ control, credential, registration, logger }, refused.resolve),
     ...{ fence, files, clock, random, logger },
   })
+  const { storedRequests: directory } = paths
+  const storedRequests = new StoredRequests({ directory, max: config.idempotencyKeysMax, files, clock, logger })
   const log = new LocalLogWriter({
     directory: paths.wal,
     files,
     clock,
     random,
+    observer: storedRequests,
     findDelivered: findDeliveredBy({ control, contact: feed.contact, nodeId }),
     logger,
+  })
+  const handOver = new HandOver({
+    ...{ nodeId, from: directory, to: hooks.adoptedRequests, done: paths.handedRequests },
+    ...{ log, segments: new LocalSegmentSource({ directory: paths.wal, files, clock }), storedRequests },
+    ...{ files, random, clock, logger },
   })
   let epoch = -1
   const heartbeat = new Heartbeat({
@@ -98,11 +113,12 @@ export async function startAdoptedIngest(config: Config, hooks: Hooks): Promise<
     epoch = snapshot.epoch
     heartbeat.beatNow()
   })
-  const services = [log, feed, heartbeat]
+  const services = [storedRequests, log, feed, heartbeat, handOver]
   await startAll(services)
   logger.info({ node_id: nodeId, wal: paths.wal }, 'log adopted')
   return {
     refused: refused.promise,
+    hasHandedOver: () => handOver.isDone,
     async stop(signal) {
       await stopAll(services, signal)
       lock[Symbol.dispose]()

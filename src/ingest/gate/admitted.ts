@@ -236,7 +236,7 @@ export class Admitted {
     this.#room.forceReserve(gateLimits.commitWaitBytes)
     this.#reservedBytes = gateLimits.commitWaitBytes
     const { id: endpointId, account_id: accountId } = this.endpoint
-    this.#commitWait = commitWaits.wait({ accountId, endpointId, seq: stored.seq }, waitMs)
+    this.#commitWait = commitWaits.wait({ accountId, endpointId, nodeId: stored.nodeId, seq: stored.seq }, waitMs)
     responder.awaitingCommit()
     const delivered = await this.#commitWait.delivered
     if (this.#isOver) return

@@ -26,7 +26,9 @@ export async function appendOnce(
   const isEveryKeyKnown = await log.whenRecovered(endpoint.id)
   const stored = await storedRequests.once(endpoint.id, key, frame, isEveryKeyKnown ? append : refuse)
   // It may have been stored on this disk alone, and its sender was told so.
-  if (stored.isRepeated && awaitsCopy(endpoint, asked)) await copies.whenCopied(endpoint.id, stored.seq)
+  // What a lost node had is in the store until it is delivered.
+  const isOwn = stored.nodeId === undefined
+  if (stored.isRepeated && isOwn && awaitsCopy(endpoint, asked)) await copies.whenCopied(endpoint.id, stored.seq)
   return stored
 }
 

@@ -26,7 +26,7 @@ export type WaitedSegment = {
   readonly accountId: string
   readonly endpointId: string
   /** This node, if not set. */
-  readonly nodeId?: string
+  readonly nodeId?: string | undefined
   readonly seq: number
 }
 

@@ -8,8 +8,11 @@ export type Receipt = { readonly seq: number; readonly records: number; readonly
 /** `level`: what the acknowledgement says. `delivered`: the commit, for the level `committed`. */
 export type Acknowledged = Stored & { readonly level: AckLevel; readonly delivered?: Delivered | undefined }
 
-/** `isRepeated`: it had been stored before, and this is its receipt of then. */
-export type Stored = Receipt & { readonly isRepeated: boolean }
+/**
+ * `isRepeated`: it had been stored before, and this is its receipt of then. `nodeId`: the lost node that stored it, if this one has taken over
+ * from it.
+ */
+export type Stored = Receipt & { readonly isRepeated: boolean; readonly nodeId?: string | undefined }
 
 /** Remembers requests that their senders may repeat. */
 export interface RequestMemory {

@@ -380,14 +380,15 @@ export class Exchange implements Receiving, Sender, Responder {
     this.#intake = undefined
   }
 
-  #sendReceipt(status: number, { seq, records, bytes, isRepeated, level, delivered }: Acknowledged, close: boolean): void {
+  #sendReceipt(status: number, acknowledged: Acknowledged, close: boolean): void {
+    const { nodeId = this.#context.nodeId, seq, records, bytes, isRepeated, level, delivered } = acknowledged
     const more = this.#ack === undefined ? nothingMore : ['Inlet-Ack', level]
     const end = { close, more: isRepeated ? [...replayed, ...more] : more }
     if (this.#content === 'logs') {
       sendExported(this.#response, otlpEncoding(this.#request.headers), this.#tooLarge, end)
       return
     }
-    const stored = `"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${this.#context.nodeId}","segment_seq":${seq}`
+    const stored = `"accepted_records":${records},"accepted_bytes":${bytes},"node_id":"${nodeId}","segment_seq":${seq}`
     const commit = delivered === undefined ? '' : `,"commit_id":"${delivered.commitId}","keys":${JSON.stringify(delivered.keys)}`
     const receipt = stored + commit
     sendJson(this.#response, status, this.#content === 'records' ? `{${receipt}}` : `{"success":true,${receipt}}`, end)

@@ -98,6 +98,19 @@ export class RequestFile {
     for (let at = 0; at < this.#places; at += readAtOnce) await this.#file.read(bytes, at * STORED_REQUEST_BYTES)
   }
 
+  /** Yields the requests that can be read and are not forgotten, with their places. Throws if the file cannot be read. */
+  async *requests(from = 0, end = this.#places): AsyncGenerator<readonly [number, StoredRequest]> {
+    const bytes = Buffer.alloc(readAtOnce * STORED_REQUEST_BYTES)
+    for (let first = from; first < end; first += readAtOnce) {
+      const wanted = bytes.subarray(0, Math.min(readAtOnce, end - first) * STORED_REQUEST_BYTES)
+      const got = await this.#file.read(wanted, first * STORED_REQUEST_BYTES)
+      for (let at = 0; at + STORED_REQUEST_BYTES <= got; at += STORED_REQUEST_BYTES) {
+        const request = decodeStoredRequest(bytes, at)
+        if (request !== undefined && !request.id.equals(noId)) yield [first + at / STORED_REQUEST_BYTES, request]
+      }
+    }
+  }
+
   /** After an error nothing was added. */
   async append(requests: readonly StoredRequest[]): Promise<void> {
     const bytes = Buffer.alloc(requests.length * STORED_REQUEST_BYTES)
@@ -118,17 +131,12 @@ export class RequestFile {
   /** Returns how many were forgotten, durably. Throws if the file cannot be read or written. */
   async forget(isForgotten: (request: StoredRequest) => boolean): Promise<number> {
     let forgotten = 0
-    const bytes = Buffer.alloc(readAtOnce * STORED_REQUEST_BYTES)
-    for (let first = 0; first < this.#places; first += readAtOnce) {
-      const got = await this.#file.read(bytes, first * STORED_REQUEST_BYTES)
-      for (let at = 0; at + STORED_REQUEST_BYTES <= got; at += STORED_REQUEST_BYTES) {
-        const request = decodeStoredRequest(bytes, at)
-        if (request === undefined || request.id.equals(noId) || !isForgotten(request)) continue
-        encodeStoredRequest({ ...request, id: noId }, bytes, at)
-        const place = bytes.subarray(at, at + STORED_REQUEST_BYTES)
-        await this.#file.write([place], first * STORED_REQUEST_BYTES + at)
-        forgotten += 1
-      }
+    const bytes = Buffer.alloc(STORED_REQUEST_BYTES)
+    for await (const [place, request] of this.requests()) {
+      if (!isForgotten(request)) continue
+      encodeStoredRequest({ ...request, id: noId }, bytes, 0)
+      await this.#file.write([bytes], place * STORED_REQUEST_BYTES)
+      forgotten += 1
     }
     if (forgotten > 0) await this.#file.sync()
     return forgotten

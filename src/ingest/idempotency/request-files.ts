@@ -17,6 +17,8 @@ import type { StoredRequest } from './stored-request.ts'
 
 export type RequestFilesOptions = {
   readonly directory: string
+  /** The directory, in words for the operator. */
+  readonly title: string
   readonly files: Files
   readonly logger: Logger
   readonly clock: Pick<CheckedClock, 'monotonic' | 'surelyBefore'>
@@ -76,9 +78,10 @@ export class RequestFiles {
   problems(): readonly string[] {
     const consequence = 'requests with an idempotency key are refused unless they are found elsewhere'
     const advice = 'make it readable, or move it away: requests of that time that are repeated are then stored again'
+    const { title } = this.#options
     const file = (hour: number, code: string) =>
-      `stored-requests/${nameOf(hour)} (idempotency keys of ${isoTimestamp(hour * HOUR_MS)}) cannot be read (${code}): ${consequence}; ${advice}`
-    const directory = `the directory stored-requests (idempotency keys) cannot be read (${this.#unreadableDirectory}): ${consequence}; make it readable`
+      `${title}/${nameOf(hour)} (idempotency keys of ${isoTimestamp(hour * HOUR_MS)}) cannot be read (${code}): ${consequence}; ${advice}`
+    const directory = `the directory ${title} (idempotency keys) cannot be read (${this.#unreadableDirectory}): ${consequence}; make it readable`
     return [
       ...(this.#unreadableDirectory === undefined ? [] : [directory]),
       ...[...this.#unreadable].map(([hour, code]) => file(hour, code)),
@@ -133,6 +136,11 @@ export class RequestFiles {
       this.#unreadableDirectory = codeOf(error)
     }
     for (const hour of this.#unreadable.keys()) if (this.#isOld(hour)) this.#unreadable.delete(hour)
+  }
+
+  /** The files that are open, by the hour since 1970 in which their requests were stored. */
+  get hours(): ReadonlyMap<number, RequestFile> {
+    return this.#hours
   }
 
   /** Whether everything that was found by the last refresh can be read. */

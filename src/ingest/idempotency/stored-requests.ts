@@ -20,6 +20,8 @@ import { type Bound, FairShares, type MemberEndpoint, memberOf } from '../gate/f
 import { gateLimits } from '../gate/limits.ts'
 import type { RequestMemory, Stored } from '../gate/receipt.ts'
 import { Rejection, tryAgain } from '../gate/rejection.ts'
+import { AdoptedRequests, type AdoptedRequestsOptions } from './adopted-requests.ts'
+import { KeysBySegment } from './keys-by-segment.ts'
 import { storedRequestLimits } from './limits.ts'
 import { digestsOf, type RequestDigests } from './request-digests.ts'
 import { HOUR_MS, RequestFiles, UnreadableRequestsError } from './request-files.ts'
@@ -27,6 +29,8 @@ import type { StoredRequest } from './stored-request.ts'
 
 export type StoredRequestsOptions = {
   readonly directory: string
+  /** With a directory for each lost node that this one has taken over. */
+  readonly adoptedDirectory?: string
   /** How many are remembered at most. The endpoints share them. */
   readonly max: number
   readonly files: Files
@@ -42,6 +46,9 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
   readonly #options: StoredRequestsOptions
   readonly #shares: FairShares
   readonly #written: RequestFiles
+  readonly #adopted: AdoptedRequests | undefined
+  /** For the copy store. */
+  readonly keys: KeysBySegment
   /** Durable in the log, but in no file of this directory yet. By id. */
   readonly #unwritten = new Map<string, StoredRequest>()
   /** The ids of the intact requests of each segment that lost others, and whose requests are in the files still. By endpoint and seq. */
@@ -55,11 +62,12 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
   /** Endpoints with a request that was refused since the keys cannot be read. */
   readonly #refused = new Set<string>()
   readonly #upkeep: Periodic
+  #unwatch: () => void = () => undefined
 
   constructor(options: StoredRequestsOptions) {
-    const { max, directory, files, clock, logger } = options
+    const { max, directory, adoptedDirectory, files, clock, logger } = options
     this.#options = options
-    this.#written = new RequestFiles({
+    const common: AdoptedRequestsOptions = {
       ...{ directory, files, logger, clock },
       onOpened: (counts) => {
         for (const [endpointId, count] of counts) this.#shares.share(endpointId).force(count)
@@ -67,6 +75,11 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
       onRemoved: (counts) => {
         for (const [endpointId, count] of counts) this.#shares.share(endpointId).release(count)
       },
+    }
+    this.#written = new RequestFiles({ ...common, title: 'stored-requests' })
+    this.#adopted = adoptedDirectory === undefined ? undefined : new AdoptedRequests({ ...common, directory: adoptedDirectory })
+    this.keys = new KeysBySegment(this.#written, () => {
+      if (this.#failure !== undefined) throw new Error('idempotency keys cannot be written', { cause: this.#failure })
     })
     this.#shares = new FairShares(max, { reserve: Math.floor(max * gateLimits.partForNewcomers) })
     this.#upkeep = new Periodic({
@@ -85,12 +98,12 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
 
   /** Memory of the indexes. */
   get indexBytes(): number {
-    return this.#written.indexBytes
+    return this.#written.indexBytes + (this.#adopted?.indexBytes ?? 0)
   }
 
   /** Keys that were known and cannot be read any more: a request that is repeated with one is stored again. */
   get damaged(): number {
-    return this.#written.damaged
+    return this.#written.damaged + (this.#adopted?.damaged ?? 0)
   }
 
   /** Problems with the files, for the operator of the node. */
@@ -107,12 +120,12 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
         : [
             `${this.damaged} idempotency keys in the directory stored-requests are damaged or gone: requests that are repeated with them are stored again; look for errors of the disk`,
           ]
-    return [...this.#written.problems(), ...unwritten, ...lost]
+    return [...this.#unreadable(), ...unwritten, ...lost]
   }
 
   /** Endpoints with requests that were refused because keys cannot be read. */
   refused(): readonly RefusedEndpoint[] {
-    const [problem] = this.#written.problems()
+    const [problem] = this.#unreadable()
     return problem === undefined ? [] : [...this.#refused].map((endpoint_id) => ({ endpoint_id, reason: problem }))
   }
 
@@ -120,9 +133,17 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
     return this.#shares.poolUsedRatio
   }
 
+  #unreadable(): readonly string[] {
+    return [...this.#written.problems(), ...(this.#adopted?.problems() ?? [])]
+  }
+
   async start(): Promise<void> {
     await this.#written.prepare()
+    await this.#adopted?.refresh().catch((error: unknown) => {
+      this.#options.logger.warn({ reason: errorMessage(error) }, 'idempotency keys of lost nodes are not known yet')
+    })
     await this.#upkeep.start()
+    this.#unwatch = this.#adopted?.watch(() => this.#upkeep.runNow()) ?? this.#unwatch
   }
 
   /** Divides the room among these endpoints. */
@@ -189,10 +210,12 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
   }
 
   async stop(): Promise<void> {
+    this.#unwatch()
     await this.#upkeep.stop()
     await this.beforeSeal()
     await this.#written.writeCounts(true).catch(() => undefined)
     await this.#written.close()
+    await this.#adopted?.close()
   }
 
   async #storeAfter(
@@ -204,7 +227,8 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
     await other
     const known = await this.#find(request)
     if (known !== undefined) {
-      if (known.body.equals(request.body)) return { seq: known.seq, records: known.records, bytes: known.bytes, isRepeated: true }
+      const { seq, records, bytes, nodeId } = known
+      if (known.body.equals(request.body)) return { seq, records, bytes, nodeId, isRepeated: true }
       throw new Rejection(
         'idempotency_key_reused',
         'the endpoint stored other records with this idempotency key within 24 hours; send each request with a key of its own',
@@ -238,12 +262,13 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
     return intact !== undefined && !intact.has(textOf(request))
   }
 
-  async #find(request: RequestDigests): Promise<StoredRequest | undefined> {
+  async #find(request: RequestDigests): Promise<(StoredRequest & Pick<Stored, 'nodeId'>) | undefined> {
     const unwritten = this.#unwritten.get(textOf(request))
     if (unwritten !== undefined) return this.#isOld(unwritten) || this.#isLost(unwritten) ? undefined : unwritten
     try {
       const written = await this.#written.find(request.id)
-      return written === undefined || this.#isLost(written) ? undefined : written
+      if (written !== undefined && !this.#isLost(written)) return written
+      return await this.#adopted?.find(request.id)
     } catch (error) {
       if (!(error instanceof UnreadableRequestsError)) throw error
       this.#refused.add(request.endpointId)
@@ -314,7 +339,8 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
   async #runUpkeep(): Promise<void> {
     await this.beforeSeal()
     if (!this.#written.isReadable) await this.#written.refresh()
-    if (this.#written.isReadable) this.#refused.clear()
+    await this.#adopted?.refresh()
+    if (this.#written.isReadable && this.#adopted?.isReadable !== false) this.#refused.clear()
     await this.#written.removeOld()
     await this.#written.writeCounts()
   }

@@ -1,0 +1,105 @@
+import { Buffer } from 'node:buffer'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { keysLogName, seqNameOf } from '#copies/key-copies.ts'
+import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
+import { systemFiles } from '#lib/files.ts'
+import { createLogger } from '#lib/telemetry.ts'
+import type { FrameInput } from '#log/frame.ts'
+import { newId } from '#model/id.ts'
+import { CheckedClock } from '#node/checked-clock.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { RestoredPieces } from './restored-pieces.ts'
+
+const logger = createLogger('test', 'silent')
+const machine = new ManualClock()
+const clock = new CheckedClock({ machine, logger })
+clock.observe(machine.now(), machine.monotonic())
+const endpoint = newId()
+const lostNode = newId()
+
+let directory = ''
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'inlet-restored-'))
+})
+afterEach(() => rm(directory, { recursive: true }))
+
+function open(name: string, adoptedDirectory?: string): StoredRequests {
+  const common = { max: 1_000, files: systemFiles, clock, logger }
+  return new StoredRequests({
+    ...common,
+    directory: join(directory, name),
+    ...(adoptedDirectory === undefined ? {} : { adoptedDirectory }),
+  })
+}
+
+async function send(requests: StoredRequests, key: string, seq: number) {
+  const frame: FrameInput = {
+    ...{ layout: 'lines', receivedAtMicros: machine.now() * 1000, recordCount: 1, envelope: Buffer.alloc(0) },
+    payload: [Buffer.from(key)],
+  }
+  return await requests.once(endpoint, key, frame, async () => {
+    requests.appended(seq, [frame])
+    return { seq }
+  })
+}
+
+test('the keys of a segment are restored, and known to the node that takes over', async () => {
+  const lost = open('lost')
+  await lost.start()
+  for (const [key, seq] of [
+    ['a', 1],
+    ['b', 1],
+    ['c', 2],
+    ['d', 3],
+  ] as const)
+    await send(lost, key, seq)
+  await lost.beforeSeal()
+  const { keys } = lost
+  await keys.refresh(new Set([1, 2].map((seq) => seqNameOf({ logName: endpoint, seq }))))
+  expect([1, 2, 3].map((seq) => keys.has({ logName: endpoint, seq }))).toEqual([true, true, false])
+  const found = await keys.bytesOf([1, 2].map((seq) => ({ logName: endpoint, seq })))
+  await lost.stop()
+
+  // A restore may be repeated.
+  for (let attempt = 0; attempt < 2; attempt += 1) {
+    const storedRequests = join(directory, 'adopted', `${lostNode}-0a0b0c0d`)
+    const pieces = await RestoredPieces.open({ files: systemFiles, wal: join(directory, 'wal'), storedRequests })
+    for (const [hour, bytes] of found) {
+      const piece = { logName: keysLogName, seq: hour, incarnation: 'aaaaaaaaaa', at: 0, chunks: [bytes] }
+      expect(await pieces.write(piece)).toBe(bytes.byteLength)
+      await pieces.write({ ...piece, chunks: [Buffer.alloc(200, 7)] })
+    }
+    await pieces.close()
+  }
+
+  const requests = open('own', join(directory, 'adopted'))
+  await requests.start()
+  expect(requests.count).toBe(3)
+  for (const [key, seq] of [
+    ['a', 1],
+    ['b', 1],
+    ['c', 2],
+  ] as const)
+    expect(await send(requests, key, 9)).toMatchObject({ seq, nodeId: lostNode, isRepeated: true })
+  for (const isRepeated of [false, true]) expect(await send(requests, 'd', 9)).toMatchObject({ seq: 9, isRepeated })
+  expect(requests.problems()).toEqual([])
+  await requests.stop()
+})
+
+test('keys that a node lets go are not found again', async () => {
+  const requests = open('own')
+  await requests.start()
+  await send(requests, 'a', 1)
+  const segment = { logName: endpoint, seq: 1 }
+  const { keys } = requests
+  await requests.beforeSeal()
+  await keys.refresh(new Set([seqNameOf(segment)]))
+  expect(keys.has(segment)).toBe(true)
+  keys.letGo([segment])
+  await keys.refresh(new Set([seqNameOf(segment)]))
+  expect(keys.has(segment)).toBe(false)
+  await requests.stop()
+})

@@ -1,0 +1,81 @@
+/**
+ * Keeps the idempotency keys of what is delivered in the copy store, as long as this node remembers them: for the node that takes over.
+ *
+ * Owns: when they are put. Does not own: which requests are in which segment (a KeySource), and the removal of objects (held-objects.ts).
+ * Law: an object with frames goes only once their keys are in the store on their own. Until then the frames are their copy. No key is there
+ * without its records: they are delivered.
+ */
+import type { Clock } from '#lib/clock.ts'
+import type { SegmentPiece } from '#log/segment-piece.ts'
+import type { SegmentRef } from '#log/segment-source.ts'
+import { copyLimits } from './limits.ts'
+
+export type SegmentSeq = Pick<SegmentRef, 'logName' | 'seq'>
+
+/** The requests with a key that this node remembers, as bytes. */
+export interface KeySource {
+  /** Learns of requests that were stored since, in segments with one of these names. Throws while some cannot be written or read. */
+  refresh(copied: ReadonlySet<string>): Promise<void>
+  /** Whether a segment has requests with a key. */
+  has(segment: SegmentSeq): boolean
+  /** Returns the requests of these segments, by the hour since 1970 in which they were stored. Throws if they cannot be read. */
+  bytesOf(segments: readonly SegmentSeq[]): Promise<ReadonlyMap<number, Uint8Array>>
+  /** Forgets in which segments they are. */
+  letGo(segments: readonly SegmentSeq[]): void
+  /** Whether requests of that hour may still be remembered. */
+  knows(hour: number): boolean
+}
+
+/**
+ * Keys are pieces of a segment that no log has: its seq is the hour. They have an incarnation of their own, because they stay for longer than
+ * what the objects of records hold.
+ */
+export const keysLogName = 'idempotency-keys'
+
+export function seqNameOf({ logName, seq }: SegmentSeq): string {
+  return `${logName}/${seq}`
+}
+
+export type KeyCopiesOptions = {
+  readonly source: KeySource
+  readonly incarnation: string
+  /** Returns the names of the segments of which pieces are copied, or about to be. */
+  readonly copied: () => ReadonlySet<string>
+  readonly copy: (piece: SegmentPiece) => Promise<void>
+  readonly clock: Clock
+}
+
+export class KeyCopies {
+  readonly #options: KeyCopiesOptions
+  /** By hour: where the next piece begins. */
+  readonly #copiedBytes = new Map<number, number>()
+  #lastMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: KeyCopiesOptions) {
+    this.#options = options
+  }
+
+  /** Returns those of the delivered segments whose keys are in the store. The others have their turn within a minute. */
+  async keep<Ref extends SegmentRef>(delivered: readonly Ref[]): Promise<readonly Ref[]> {
+    const { source, clock } = this.#options
+    await source.refresh(this.#options.copied())
+    if (clock.monotonic() - this.#lastMs < copyLimits.keysIntervalMs) return delivered.filter((segment) => !source.has(segment))
+    const withKeys = delivered.filter((segment) => source.has(segment))
+    if (withKeys.length > 0) {
+      await this.#put(await source.bytesOf(withKeys))
+      this.#lastMs = clock.monotonic()
+      source.letGo(withKeys)
+    }
+    return delivered
+  }
+
+  async #put(keys: ReadonlyMap<number, Uint8Array>): Promise<void> {
+    const { incarnation, copy } = this.#options
+    const copied = [...keys].map(([hour, bytes]) => {
+      const at = this.#copiedBytes.get(hour) ?? 0
+      this.#copiedBytes.set(hour, at + bytes.byteLength)
+      return copy({ logName: keysLogName, seq: hour, incarnation, at, chunks: [bytes] })
+    })
+    await Promise.all(copied)
+  }
+}
