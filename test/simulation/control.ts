@@ -118,7 +118,9 @@ export class SimulatedControl {
 
   /** Gives a lost node to this machine, which has made the secret. */
   giveLost(life: Life, machine: string, lost: TakeOver): Promise<void> {
-    return this.#call(life, machine, 'give away', async ({ takeOvers }) => {
+    return this.#call(life, machine, 'give away', async ({ takeOvers, join }) => {
+      // Only a node with its own place takes over.
+      await join(rescuerId, this.#secretOf(rescuerId))
       await takeOvers.begin({ id: rescuerId, region: 'loc' }, lost)
       this.#owner = machine
       this.#secrets.set(machine, lost.secret)
