@@ -220,28 +220,27 @@ describe('SnapshotFeed', () => {
     await feed.stop()
   })
 
-  test.each([
-    ['a poll', (feed: SnapshotFeed) => feed.registerAgain()],
-    ['the request for the committed seqs', () => undefined],
-  ])(
-    'a revocation that %s tells is left to the registration, whatever another call learned meanwhile',
-    async (what, onRefused) => {
-      control.publish(aSnapshot({ epoch: 3 }))
-      const { feed, epochs, fence, registrations } = await open({ isRegistering: true, onRefused })
-      await until('the first', () => epochs.length === 1)
-      control.fence = 'node_revoked'
-      // Ends the poll that waits: the next one is refused.
-      if (what === 'a poll') control.publish(aSnapshot({ epoch: 4 }))
-      else feed.registerAgain()
-      await until('the refusal', () => control.fenced > 0)
-      const registered = registrations()
-      control.fence = undefined
-      control.publish(aSnapshot({ epoch: 5 }))
-      await until('the change', () => epochs.at(-1) === 5)
-      expect([registrations() > registered, fence.reason]).toEqual([true, undefined])
-      await feed.stop()
-    },
-  )
+  test('a revocation that a poll tells is left to the registration, whatever another call learned meanwhile', async () => {
+    control.publish(aSnapshot({ epoch: 3 }))
+    let registered = 0
+    const { feed, epochs, fence, registrations } = await open({
+      isRegistering: true,
+      onRefused: (refused) => {
+        registered = registrations()
+        control.fence = undefined
+        refused.registerAgain()
+      },
+    })
+    await until('the first', () => epochs.length === 1 && fence.wasAccepted)
+    control.fence = 'node_revoked'
+    // Ends the poll that waits: the next one is refused.
+    control.publish(aSnapshot({ epoch: 4 }))
+    await until('the refusal', () => control.fenced > 0)
+    control.publish(aSnapshot({ epoch: 5 }))
+    await until('the change', () => epochs.at(-1) === 5)
+    expect([registrations() > registered, fence.reason]).toEqual([true, undefined])
+    await feed.stop()
+  })
 
   test('resolves the definitions of bound views, also from the stored copy', async () => {
     const endpoint = anEndpoint({ views: [aBoundView()] })
