@@ -196,6 +196,19 @@ describe('what the lost node had', () => {
     expect(await losses()).toMatchObject([{ cause: 'node_removed', segments: 3 }])
   })
 
+  test('is one loss if its machine comes back, and says what its disk has', async () => {
+    const { endpoint, node, losses, takeOver, adopt, hold } = await inhabited()
+    const lost = printNodeCredential(node.id, node.secret)
+    await hold(1, 2)
+    await takeOver()
+    await adopt()
+    await adopt()
+    const held = { endpoint_id: endpoint.id, segments: 1, records: 10, bytes: 10 }
+    const segments = [1, 2].map((seq) => ({ ...held, first_seq: seq, last_seq: seq }))
+    expect(await node.call('POST', 'left-on-disk', { node_id: node.id, segments }, lost)).toMatchObject({ status: 200 })
+    expect(await losses()).toMatchObject([{ cause: 'left_on_disk', state: 'open', segments: 2, records: 20 }])
+  })
+
   test('in quarantine is on its disk alone', async () => {
     const { node, losses, state, takeOver, hold, commit } = await inhabited()
     await commit(1)

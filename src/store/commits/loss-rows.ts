@@ -120,9 +120,11 @@ export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, 
       }
       const change = changeOf(row, held, now)
       if (change === undefined) return
+      // What was adopted is still on the disk of the machine before, which may come back and say so.
+      const isOthers = adoptions.includes(change.set.cause) && row.credential_hash !== null
       await db
         .updateTable('losses')
-        .set({ ...change.set, credential_hash })
+        .set({ ...change.set, credential_hash: isOthers ? row.credential_hash : credential_hash })
         .where('id', '=', row.id)
         .execute()
       if (change.isMore) accounts.add(owner.account_id)
@@ -158,7 +160,7 @@ function changeOf(
   row: LossRow,
   held: Held,
   now: number,
-): { readonly set: Partial<LossRow>; readonly isMore: boolean } | undefined {
+): { readonly set: Partial<LossRow> & { readonly cause: LossCause }; readonly isMore: boolean } | undefined {
   const before = parseLossRuns(row.runs)
   const runs = uniteLossRuns(before, held.runs)
   const [was, is] = [sumMissing(before), sumMissing(runs)]
