@@ -165,6 +165,20 @@ test('a machine with the log of another one uses no seq that the other may have 
   expect(await committed()).toBe(2_004)
 })
 
+test('a machine that gets the released id of one that adopted a log delivers nothing of what that lacked', async () => {
+  const { endpoint, node, losses, adopt } = await inhabited()
+  await node.snapshot()
+  await node.heartbeat({}, { lag: [aLag(endpoint.id, { undelivered_segments: 3, records: 30, first_seq: 0, last_seq: 2 })] })
+  await adopt()
+  await node.heartbeat({}, { lag: [] })
+  expect(await losses()).toMatchObject([{ cause: 'node_adopted', is_node_back: true }])
+  control().clock.advance(1)
+  expect((await operator().delete(`/v1/nodes/${node.id}/credential?release=true&force=true`)).status).toBe(204)
+  node.secret = newNodeSecret()
+  await node.registerAgain()
+  expect(await losses()).toMatchObject([{ cause: 'node_adopted', is_node_back: false }])
+})
+
 test('a loss that is told twice is one loss', async () => {
   const { endpoint, node, left, losses, report } = await inhabited()
   await node.snapshot()

@@ -120,7 +120,7 @@ export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, 
       }
       const change = changeOf(row, held, now)
       if (change === undefined) return
-      // What was adopted is still on the disk of the machine before, which may come back and say so.
+      // The machine before has the same on its disk, and may come back and say so.
       const isOthers = adoptions.includes(change.set.cause) && row.credential_hash !== null
       await db
         .updateTable('losses')

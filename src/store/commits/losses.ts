@@ -348,12 +348,14 @@ function toOpenLoss({ is_node_back, searched_at, recorded_at, ...row }: OpenRow)
 
 /**
  * Counts nodes that deliver what is lost: the machine itself is back, or another one has adopted its disk, or is at its copies. Another one under its
- * id does not.
+ * id does not, be it after a release.
  */
 const isNodeBack = sql<number>`(select count(*) from nodes where nodes.id = losses.node_id and nodes.credential_hash is not null
   and nodes.credential_revoked_at is null and losses.cause <> 'left_on_disk' and (losses.cause <> 'node_taken_over'
     or exists (select 1 from take_overs where take_overs.node_id = nodes.id
       and take_overs.holder_node_id is not null and take_overs.ended_at is null))
+  and not exists (select 1 from former_credentials as released where released.node_id = nodes.id
+    and released.fence = 'node_released' and released.ended_at > losses.recorded_at)
   and (losses.cause in ('node_adopted', 'node_taken_over') or losses.credential_hash is null
     or losses.credential_hash = nodes.credential_hash or exists (select 1 from former_credentials as former
       where former.node_id = nodes.id and former.credential_hash = losses.credential_hash and former.fence = 'node_adopted')))`
