@@ -12,14 +12,20 @@ import { copyLimits } from './limits.ts'
 
 export type SegmentSeq = Pick<SegmentRef, 'logName' | 'seq'>
 
+/** Requests with a key that were stored in one hour, counted since 1970. */
+export type KeyPart = { readonly hour: number; readonly bytes: Uint8Array }
+
 /** The requests with a key that this node remembers, as bytes. */
 export interface KeySource {
-  /** Learns of requests that were stored since, in segments with one of these names. Throws while some cannot be written or read. */
+  /**
+   * Learns of requests that were stored since, in segments with one of these names, and forgets where those of others are. Throws while some
+   * cannot be written or read.
+   */
   refresh(copied: ReadonlySet<string>): Promise<void>
   /** Whether a segment has requests with a key. */
   has(segment: SegmentSeq): boolean
-  /** Returns the requests of these segments, by the hour since 1970 in which they were stored. Throws if they cannot be read. */
-  bytesOf(segments: readonly SegmentSeq[]): Promise<ReadonlyMap<number, Uint8Array>>
+  /** Yields the requests of these segments, in parts of whole ones that are smaller than an object. Throws if they cannot be read. */
+  read(segments: readonly SegmentSeq[]): AsyncIterable<KeyPart>
   /** Forgets in which segments they are. */
   letGo(segments: readonly SegmentSeq[]): void
   /** Whether requests of that hour may still be remembered. */
@@ -62,16 +68,31 @@ export class KeyCopies {
     if (clock.monotonic() - this.#lastMs < copyLimits.keysIntervalMs) return delivered.filter((segment) => !source.has(segment))
     const withKeys = delivered.filter((segment) => source.has(segment))
     if (withKeys.length > 0) {
-      await this.#put(await source.bytesOf(withKeys))
+      await this.#put(source.read(withKeys))
       this.#lastMs = clock.monotonic()
       source.letGo(withKeys)
     }
     return delivered
   }
 
-  async #put(keys: ReadonlyMap<number, Uint8Array>): Promise<void> {
+  /** About an object of them is in memory at a time: after an outage of a bucket, millions are delivered at once. */
+  async #put(keys: AsyncIterable<KeyPart>): Promise<void> {
+    let parts: KeyPart[] = []
+    let bytes = 0
+    for await (const part of keys) {
+      parts.push(part)
+      bytes += part.bytes.byteLength
+      if (bytes < copyLimits.objectBytes) continue
+      await this.#copy(parts)
+      parts = []
+      bytes = 0
+    }
+    await this.#copy(parts)
+  }
+
+  async #copy(parts: readonly KeyPart[]): Promise<void> {
     const { incarnation, copy } = this.#options
-    const copied = [...keys].map(([hour, bytes]) => {
+    const copied = parts.map(({ hour, bytes }) => {
       const at = this.#copiedBytes.get(hour) ?? 0
       this.#copiedBytes.set(hour, at + bytes.byteLength)
       return copy({ logName: keysLogName, seq: hour, incarnation, at, chunks: [bytes] })

@@ -4,7 +4,7 @@ import { Copies } from '#copies/copies.ts'
 import { copyFolder } from '#copies/copy-names.ts'
 import { decodeCopy } from '#copies/copy-object.ts'
 import { nameOf } from '#copies/held-objects.ts'
-import { type KeySource, type SegmentSeq, seqNameOf } from '#copies/key-copies.ts'
+import { type KeyPart, type KeySource, type SegmentSeq, seqNameOf } from '#copies/key-copies.ts'
 import { systemRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { LogSettings } from '#log/log-writer.ts'
@@ -36,8 +36,8 @@ class TextKeys implements KeySource {
     return this.#isFound.has(seqNameOf(segment))
   }
 
-  async bytesOf(segments: readonly SegmentSeq[]): Promise<ReadonlyMap<number, Uint8Array>> {
-    return new Map(segments.map((segment) => [segment.seq, Buffer.from(this.texts.get(seqNameOf(segment)) ?? '')]))
+  async *read(segments: readonly SegmentSeq[]): AsyncGenerator<KeyPart> {
+    for (const segment of segments) yield { hour: segment.seq, bytes: Buffer.from(this.texts.get(seqNameOf(segment)) ?? '') }
   }
 
   letGo(segments: readonly SegmentSeq[]): void {

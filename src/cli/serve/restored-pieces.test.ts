@@ -5,12 +5,13 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { keysLogName, seqNameOf } from '#copies/key-copies.ts'
 import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
-import { systemFiles } from '#lib/files.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { FrameInput } from '#log/frame.ts'
 import { newId } from '#model/id.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { until } from '../../../test/support/until.ts'
 import { RestoredPieces } from './restored-pieces.ts'
 
 const logger = createLogger('test', 'silent')
@@ -26,8 +27,8 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-function open(name: string, adoptedDirectory?: string): StoredRequests {
-  const common = { max: 1_000, files: systemFiles, clock, logger }
+function open(name: string, adoptedDirectory?: string, files: Files = systemFiles): StoredRequests {
+  const common = { max: 1_000, files, clock, logger }
   return new StoredRequests({
     ...common,
     directory: join(directory, name),
@@ -60,14 +61,14 @@ test('the keys of a segment are restored, and known to the node that takes over'
   const { keys } = lost
   await keys.refresh(new Set([1, 2].map((seq) => seqNameOf({ logName: endpoint, seq }))))
   expect([1, 2, 3].map((seq) => keys.has({ logName: endpoint, seq }))).toEqual([true, true, false])
-  const found = await keys.bytesOf([1, 2].map((seq) => ({ logName: endpoint, seq })))
+  const found = await Array.fromAsync(keys.read([1, 2].map((seq) => ({ logName: endpoint, seq }))))
   await lost.stop()
 
   // A restore may be repeated.
   for (let attempt = 0; attempt < 2; attempt += 1) {
     const storedRequests = join(directory, 'adopted', `${lostNode}-0a0b0c0d`)
     const pieces = await RestoredPieces.open({ files: systemFiles, wal: join(directory, 'wal'), storedRequests })
-    for (const [hour, bytes] of found) {
+    for (const { hour, bytes } of found) {
       const piece = { logName: keysLogName, seq: hour, incarnation: 'aaaaaaaaaa', at: 0, chunks: [bytes] }
       expect(await pieces.write(piece)).toBe(bytes.byteLength)
       await pieces.write({ ...piece, chunks: [Buffer.alloc(200, 7)] })
@@ -102,4 +103,43 @@ test('keys that a node lets go are not found again', async () => {
   await keys.refresh(new Set([seqNameOf(segment)]))
   expect(keys.has(segment)).toBe(false)
   await requests.stop()
+})
+
+test('keys of a segment that is not copied any more take no memory', async () => {
+  const requests = open('own')
+  await requests.start()
+  await send(requests, 'a', 1)
+  await requests.beforeSeal()
+  const segment = { logName: endpoint, seq: 1 }
+  await requests.keys.refresh(new Set([seqNameOf(segment)]))
+  for (const others of [['other/1'], []]) {
+    await requests.keys.refresh(new Set(others))
+    expect(requests.keys.has(segment)).toBe(false)
+  }
+  await requests.stop()
+})
+
+test('while a file of keys cannot be opened, no segment counts as one without keys', async () => {
+  const first = open('own')
+  await first.start()
+  await send(first, 'a', 1)
+  await first.stop()
+  const segment = { logName: endpoint, seq: 1 }
+  let isReadable = false
+  const files: Files = {
+    ...systemFiles,
+    async open(path, mode) {
+      if (!isReadable && path.endsWith('.requests')) throw new Error('EIO')
+      return await systemFiles.open(path, mode)
+    },
+  }
+  const second = open('own', undefined, files)
+  await second.start()
+  await expect(second.keys.refresh(new Set([seqNameOf(segment)]))).rejects.toThrow('idempotency keys')
+  isReadable = true
+  machine.advance(10_000)
+  await until('the file', async () => second.problems().length === 0)
+  await second.keys.refresh(new Set([seqNameOf(segment)]))
+  expect(second.keys.has(segment)).toBe(true)
+  await second.stop()
 })

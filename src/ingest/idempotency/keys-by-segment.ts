@@ -5,11 +5,11 @@
  * Law: a request is found here once it is in a file, which it is before its segment is sealed, until its segment is let go.
  */
 import { Buffer } from 'node:buffer'
-import { type KeySource, type SegmentSeq, seqNameOf } from '#copies/key-copies.ts'
+import { type KeyPart, type KeySource, type SegmentSeq, seqNameOf } from '#copies/key-copies.ts'
 import { storedRequestLimits } from './limits.ts'
 import type { RequestFile } from './request-file.ts'
 import type { RequestFiles } from './request-files.ts'
-import { encodeStoredRequest, STORED_REQUEST_BYTES, type StoredRequest } from './stored-request.ts'
+import { encodeStoredRequest, STORED_REQUEST_BYTES } from './stored-request.ts'
 
 const { readAtOnce } = storedRequestLimits
 
@@ -30,8 +30,10 @@ export class KeysBySegment implements KeySource {
   }
 
   async refresh(copied: ReadonlySet<string>): Promise<void> {
-    this.#requireWritten()
+    for (const name of this.#places.keys()) if (!copied.has(name)) this.#places.delete(name)
     if (copied.size === 0) return
+    this.#requireWritten()
+    if (!this.#written.isReadable) throw new Error('not all idempotency keys can be read')
     const { hours } = this.#written
     for (const hour of this.#read.keys()) if (!hours.has(hour)) this.#read.delete(hour)
     for (const [hour, file] of hours) {
@@ -46,25 +48,20 @@ export class KeysBySegment implements KeySource {
     return this.#places.has(seqNameOf(segment))
   }
 
-  async bytesOf(segments: readonly SegmentSeq[]): Promise<ReadonlyMap<number, Uint8Array>> {
-    const wanted = new Map<number, Set<number>>()
+  async *read(segments: readonly SegmentSeq[]): AsyncGenerator<KeyPart> {
+    const wanted = new Map<number, number[][]>()
     for (const segment of segments)
       for (const [hour, places] of this.#places.get(seqNameOf(segment)) ?? []) {
-        const ofHour = wanted.get(hour) ?? new Set()
-        wanted.set(hour, ofHour)
-        for (const place of places) ofHour.add(place)
+        const ofHour = wanted.get(hour)
+        if (ofHour === undefined) wanted.set(hour, [places])
+        else ofHour.push(places)
       }
-    const found = new Map<number, Uint8Array>()
     for (const [hour, places] of wanted) {
       const file = this.#written.hours.get(hour)
-      // It is too old to be remembered.
+      // Without a file, it is too old to be remembered.
       if (file === undefined) continue
-      const requests = await readPlaces(file, places)
-      const bytes = Buffer.alloc(requests.length * STORED_REQUEST_BYTES)
-      for (const [index, request] of requests.entries()) encodeStoredRequest(request, bytes, index * STORED_REQUEST_BYTES)
-      if (bytes.length > 0) found.set(hour, bytes)
+      for await (const bytes of readPlaces(file, Uint32Array.from(places.flat()).sort())) yield { hour, bytes }
     }
-    return found
   }
 
   letGo(segments: readonly SegmentSeq[]): void {
@@ -85,14 +82,25 @@ export class KeysBySegment implements KeySource {
   }
 }
 
-/** Reads each part of the file that has some of them once. */
-async function readPlaces(file: RequestFile, places: ReadonlySet<number>): Promise<readonly StoredRequest[]> {
-  const requests: StoredRequest[] = []
-  const parts = new Set([...places].map((place) => Math.floor(place / readAtOnce)))
-  for (const part of parts) {
-    const from = part * readAtOnce
-    for await (const [place, request] of file.requests(from, Math.min(from + readAtOnce, file.places)))
-      if (places.has(place)) requests.push(request)
+/** Yields the requests at these places, encoded, in parts of `readAtOnce`. The places ascend. */
+async function* readPlaces(file: RequestFile, places: Uint32Array): AsyncGenerator<Uint8Array> {
+  let bytes = Buffer.alloc(readAtOnce * STORED_REQUEST_BYTES)
+  let end = 0
+  for (let next = 0; next < places.length; ) {
+    const from = places[next] ?? 0
+    const until = Math.min(from + readAtOnce, file.places)
+    for await (const [place, request] of file.requests(from, until)) {
+      while ((places[next] ?? until) < place) next += 1
+      if (places[next] !== place) continue
+      encodeStoredRequest(request, bytes, end)
+      end += STORED_REQUEST_BYTES
+      if (end < bytes.length) continue
+      yield bytes
+      bytes = Buffer.alloc(readAtOnce * STORED_REQUEST_BYTES)
+      end = 0
+    }
+    while (next < places.length && (places[next] ?? until) < until) next += 1
+    if (until <= from) break
   }
-  return requests
+  if (end > 0) yield bytes.subarray(0, end)
 }
