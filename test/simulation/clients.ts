@@ -5,6 +5,7 @@
  */
 import type { Stored } from '#ingest/gate/receipt.ts'
 import { type Outcome, Rejection } from '#ingest/gate/rejection.ts'
+import { firstMachine } from './control.ts'
 import { Exchange, type Request } from './exchange.ts'
 import type { Faults } from './faults.ts'
 import type { Draw, Kernel } from './kernel.ts'
@@ -51,21 +52,24 @@ export class Clients {
   readonly problems: string[] = []
   readonly #options: ClientsOptions
   readonly #draw: Draw
+  /** Records and keys of clients of other machines have other names. */
+  readonly #prefix: string
   readonly #isLost: () => boolean
   #open = 0
   #isSlow = false
   #isOver = false
 
   constructor(options: ClientsOptions) {
-    const { kernel, faults, everyMs, lost } = options
+    const { node, kernel, faults, everyMs, lost } = options
     this.#options = options
-    this.#draw = kernel.draw('clients')
+    this.#prefix = node.name === firstMachine ? '' : `${node.name}.`
+    this.#draw = kernel.draw(`${this.#prefix}clients`)
     const fault = faults.of('client', lost, ['message lost'] as const)
     this.#isLost = () => fault() !== undefined
     const begin = () => {
       if (this.#isOver) return
       kernel.after(this.#draw.delay(this.#isSlow ? Math.max(slowMs, everyMs) : everyMs), 'client', begin)
-      if (options.node.ingest !== undefined) this.#begin()
+      if (node.ingest !== undefined) this.#begin()
     }
     kernel.after(500, 'client', begin)
   }
@@ -85,6 +89,11 @@ export class Clients {
     return this.#open === 0
   }
 
+  /** Whether the machine may have forgotten keys. */
+  get mayLackKeys(): boolean {
+    return this.#options.mayLackKeys()
+  }
+
   /** The memory of requests is bounded, and free once none is left. */
   findHeldMemory(mostBytes: number): readonly string[] {
     const { inFlightBytes = 0 } = this.#options.node.ingest?.nodeRoom ?? {}
@@ -93,7 +102,7 @@ export class Clients {
 
   #begin(): void {
     const draw = this.#draw
-    const key = draw.chance(shares.keyed) ? `k${this.sent.length}` : undefined
+    const key = draw.chance(shares.keyed) ? `${this.#prefix}k${this.sent.length}` : undefined
     const sending = this.#newSending(draw.pick(this.#options.endpoints), key)
     this.#attempt(sending)
     if (key === undefined) return
@@ -105,9 +114,10 @@ export class Clients {
   #newSending(endpoint: string, key: string | undefined): Sending {
     const draw = this.#draw
     const count = this.sent.length
-    const ids = Array.from({ length: draw.between(1, 4) }, (_, at) => `${count}.${at}-${draw.between(0, 1e9)}`)
+    const ids = Array.from({ length: draw.between(1, 4) }, (_, at) => `${this.#prefix}${count}.${at}-${draw.between(0, 1e9)}`)
     const lines = ids.map((id) => `{"id":"${id}","endpoint":"${endpoint}","pad":"${'x'.repeat(draw.between(0, 200))}"}`)
-    const sent: Sent = { endpoint, ids, lines, key, appends: 0, isAcknowledged: false, receipts: [] }
+    const { name: machine } = this.#options.node
+    const sent: Sent = { machine, endpoint, ids, lines, key, appends: 0, isAcknowledged: false, receipts: [] }
     this.sent.push(sent)
     return { request: { endpoint, key, body: Buffer.from(lines.join('\n')) }, sent, attempts: 0, refusals: 0 }
   }
@@ -216,5 +226,42 @@ export class Clients {
 
   #backOff({ attempts }: Sending): number {
     return this.#draw.delay(Math.min(5_000, 20 * 2 ** attempts))
+  }
+}
+
+/** The clients of all machines. */
+export class Crews {
+  readonly #all: readonly Clients[]
+
+  constructor(all: readonly Clients[]) {
+    this.#all = all
+  }
+
+  get sent(): readonly Sent[] {
+    return this.#all.flatMap(({ sent }) => sent)
+  }
+
+  get problems(): readonly string[] {
+    return this.#all.flatMap(({ problems }) => problems)
+  }
+
+  get areIdle(): boolean {
+    return this.#all.every(({ areIdle }) => areIdle)
+  }
+
+  get mayLackKeys(): boolean {
+    return this.#all.some(({ mayLackKeys }) => mayLackKeys)
+  }
+
+  findHeldMemory(mostBytes: number): readonly string[] {
+    return this.#all.flatMap((clients) => clients.findHeldMemory(mostBytes))
+  }
+
+  slowDown(): void {
+    for (const clients of this.#all) clients.slowDown()
+  }
+
+  end(): void {
+    for (const clients of this.#all) clients.end()
   }
 }

@@ -27,6 +27,9 @@ export type NetworkFault = 'cut' | 'answer lost'
 /** The node beside which the log of a lost node is delivered. */
 export const rescuerId = '99999999-9999-4999-a999-999999999999'
 
+/** The machine whose place another one may get. */
+export const firstMachine = 'node'
+
 const principal: Principal = { account_id: accountId, key_id: 'somebody', scopes: [], endpoint_ids: null }
 
 export class SimulatedControl {
@@ -90,14 +93,9 @@ export class SimulatedControl {
     ;[this.#process, this.#services] = this.#start()
   }
 
-  /** The highest seq of a log with a commit, -1 for none. */
-  committedSeq(log: string): number {
-    return Math.max(-1, ...this.commits.values().flatMap(({ endpoint_id, seq }) => (endpoint_id === log ? [seq] : [])))
-  }
-
-  /** Whether another machine has adopted the log. */
+  /** Whether another machine has adopted its log. */
   refuses(machine: string): boolean {
-    return this.#owner !== undefined && this.#owner !== machine
+    return machine === firstMachine && this.#owner !== undefined
   }
 
   /** Whether the node has reached it once. */
@@ -158,7 +156,7 @@ export class SimulatedControl {
     this.ids.set(machine, nodeId)
     const verify = async ({ access, join }: ControlServices): Promise<NodeIdentity> => {
       // A node joins at its first start.
-      if (this.#owner === undefined && !this.#joined.has(nodeId)) await join(nodeId, secret)
+      if (!this.refuses(machine) && !this.#joined.has(nodeId)) await join(nodeId, secret)
       this.#joined.add(nodeId)
       return access.verify(credential)
     }
@@ -268,7 +266,8 @@ export class SimulatedControl {
 
   /** A machine keeps its id, as long as its disk has one. Returns what is wrong, in words. */
   findOtherNodes(): readonly string[] {
-    return this.#joined.size > 1 ? [`one node joined as ${[...this.#joined].join(' and ')}`] : []
+    const earlier = this.#joined.difference(new Set(this.ids.values()))
+    return [...earlier].map((id) => `a machine joined as ${id} before`)
   }
 
   /** Returns the keys of the files that compactions made and control knows. */
@@ -329,11 +328,10 @@ export class SimulatedControl {
     return wrongCounters(await db.selectFrom('view_totals').selectAll().execute(), outcomes)
   }
 
-  /** Returns what the API says of a receipt of the node; undefined if it knows nothing of it. */
-  async followReceipt(endpointId: string, seq: number): Promise<ReceiptOutcome | undefined> {
+  /** Returns what the API says of a receipt of the machine; undefined if it knows nothing of it. */
+  async followReceipt(machine: string, endpointId: string, seq: number): Promise<ReceiptOutcome | undefined> {
     const { receipts } = await this.#services
-    const [commit] = this.commits.values()
-    return await receipts.get(principal, endpointId, `${commit?.node_id}-${seq}`).catch((error: unknown) => {
+    return await receipts.get(principal, endpointId, `${this.ids.get(machine)}-${seq}`).catch((error: unknown) => {
       if (!(error instanceof AppError)) throw error
       return undefined
     })

@@ -3,8 +3,8 @@ import { dataPaths } from '#config/data-paths.ts'
 import './abort-signals.ts'
 import './zstd.ts'
 import { Buckets } from './bucket.ts'
-import { Clients } from './clients.ts'
-import { SimulatedControl } from './control.ts'
+import { Clients, Crews } from './clients.ts'
+import { firstMachine, SimulatedControl } from './control.ts'
 import { endpointIds, type Settings } from './control-database.ts'
 import { findLeftCopies } from './copy-laws.ts'
 import { Disk, isDiskFault } from './disk.ts'
@@ -57,6 +57,8 @@ type World = {
   readonly copies: { readonly meanMs: number; readonly faults: number; readonly staleChanges: number } | undefined
   /** How often the clock of a machine jumps. Undefined: never. */
   readonly jumpEveryMs: number | undefined
+  /** How many nodes there are beside the first one, whose place another machine may get. */
+  readonly others: number
 }
 
 /** Later additions have generators of their own, so that failures of the past keep their worlds. */
@@ -103,6 +105,7 @@ function drawWorld(kernel: Kernel): World {
         : undefined,
     copies,
     jumpEveryMs: draw.chance(0.4) ? draw.pick([200, 2_000, 20_000]) : undefined,
+    others: kernel.draw('several nodes').pick([0, 0, 0, 1, 2]),
   }
 }
 
@@ -159,14 +162,14 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
     scheduleFaults(node, setting, problems)
     return node
   }
-  const node = addMachine('node', newDisk('disk', setting), false)
+  const node = addMachine(firstMachine, newDisk('disk', setting), false)
   const { disk } = node
-  const mayLackKeys = () => disk.hasFailedIn('/stored-requests') || disk.rot.paths.size > 0
-  const clients = new Clients({
-    ...{ node, kernel, faults, endpoints: endpointIds, everyMs: world.sendEveryMs, lost: world.clientFaults, mayLackKeys },
-    // Segments in quarantine take room until a person removes them.
-    mayLackRoom: () => world.bounds.idempotencyKeysMax < 1_000 || disk.rot.taken.size > 0,
+  const others = Array.from({ length: world.others }, (_, index) => {
+    const name = `${firstMachine}-${index + 2}`
+    // The laws of damage know the disks of the first one.
+    return addMachine(name, newDisk(`disk of ${name}`, { ...setting, world: { ...world, rot: undefined } }), false)
   })
+  const clients = new Crews([node, ...others].map((each) => openClients(each, setting)))
   faults.repeat(world.killEveryMs * 5, 'restart of control', () => control.restart())
   faults.repeat(world.jobEveryMs, 'a view is detached', () => void control.detach())
   const stopJobs = scheduleJobs(kernel, world, control)
@@ -180,8 +183,8 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   const { adoption: loss } = world
   const lost = loss && new LostMachine({ loss, kernel, faults, node, control, copyStore, replace })
   const state = (): State => ({
-    ...{ disks: [disk, adopter?.disk], buckets, copyStore, control },
-    ...{ sent: clients.sent, mayLackKeys: mayLackKeys(), isClockSteady: world.jumpEveryMs === undefined },
+    ...{ disks: [disk, adopter?.disk], others, buckets, copyStore, control },
+    ...{ sent: clients.sent, mayLackKeys: clients.mayLackKeys, isClockSteady: world.jumpEveryMs === undefined },
     restored: lost?.restored,
   })
   const look = () => {
@@ -196,13 +199,23 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
   lost?.endCut()
   clients.end()
   stopJobs()
-  const broken = await findBrokenAtEnd({ kernel, clients, problems, state, machines: () => [node, adopter] })
+  const broken = await findBrokenAtEnd({ kernel, clients, problems, state, machines: () => [node, adopter, ...others] })
   await control.close()
   return {
     ...{ seed, faults: faults.happened, digest: kernel.digest(), events: kernel.events, last: kernel.last },
     acknowledged: clients.sent.filter(({ isAcknowledged }) => isAcknowledged).length,
     broken: [...problems, ...broken],
   }
+}
+
+function openClients(node: SimulatedNode, { kernel, world, faults }: Setting): Clients {
+  const { disk } = node
+  return new Clients({
+    ...{ node, kernel, faults, endpoints: endpointIds, everyMs: world.sendEveryMs, lost: world.clientFaults },
+    mayLackKeys: () => disk.hasFailedIn('/stored-requests') || disk.rot.paths.size > 0,
+    // Segments in quarantine take room until a person removes them.
+    mayLackRoom: () => world.bounds.idempotencyKeysMax < 1_000 || disk.rot.taken.size > 0,
+  })
 }
 
 type Setting = { readonly kernel: Kernel; readonly world: World; readonly faults: Faults }
@@ -233,7 +246,7 @@ function newDisk(name: string, { kernel, world, faults }: Setting): Disk {
 
 type End = {
   readonly kernel: Kernel
-  readonly clients: Clients
+  readonly clients: Crews
   readonly problems: readonly string[]
   readonly state: () => State
   readonly machines: () => readonly (SimulatedNode | undefined)[]
@@ -315,7 +328,8 @@ function scheduleFaults(node: SimulatedNode, { faults, world }: Setting, problem
       node.stop(process).then((isClean) => isClean && process === 'ingest' && problems.push(...findUnsealed(node.disk)), fail)
     })
   faults.repeat(world.powerEveryMs, `${node.name}: power loss`, () => node.losePower())
-  if (world.rot !== undefined) faults.repeat(world.rot.everyMs, `${node.name}: bit rot`, () => node.disk.decay())
+  if (world.rot !== undefined && !node.name.startsWith(`${firstMachine}-`))
+    faults.repeat(world.rot.everyMs, `${node.name}: bit rot`, () => node.disk.decay())
 }
 
 /** Returns how far the clock of the machine is off. */

@@ -3,7 +3,7 @@ import { dataPaths } from '#config/data-paths.ts'
 import type { Receipt } from '#ingest/gate/receipt.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { type Buckets, digest, isMarker } from './bucket.ts'
-import type { SimulatedControl } from './control.ts'
+import { firstMachine, type SimulatedControl } from './control.ts'
 import { copiedEndpointId } from './control-database.ts'
 import { findForgottenKeys, findUncopied } from './copy-laws.ts'
 import { isOfDamaged, isSetAside, miscounted, shownAsDamaged } from './damage-laws.ts'
@@ -12,6 +12,8 @@ import { wrongAddition, wrongOutcomes } from './view-laws.ts'
 
 /** A request of a client, with the ids of its records. */
 export type Sent = {
+  /** The machine that it was sent to. */
+  readonly machine: string
   readonly endpoint: string
   readonly ids: readonly string[]
   readonly lines: readonly string[]
@@ -27,6 +29,8 @@ export type Sent = {
 export type State = {
   /** The disk of the node, and then the one of a machine which adopted a copy of it. */
   readonly disks: readonly [Disk, Disk | undefined]
+  /** Machines beside it, which nobody replaces. */
+  readonly others: readonly { readonly name: string; readonly disk: Disk }[]
   readonly buckets: Buckets
   readonly copyStore: Buckets | undefined
   readonly control: SimulatedControl
@@ -68,7 +72,7 @@ const { wal } = dataPaths('/data')
 
 /** `left`: what is still to do. `broken`: laws that hold at any time, and those of the end if nothing is left. */
 export function checkLaws(state: State): { readonly left: readonly string[]; readonly broken: readonly string[] } {
-  const { buckets, control, sent, restored } = state
+  const { buckets, control, sent, restored, others } = state
   const [own, adopted] = state.disks
   const disk = adopted ?? own
   const broken: string[] = []
@@ -79,12 +83,20 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
     if (contents.size > 1 && control.commits.size > 0) brokenMarker(key, state, broken)
   for (const id of control.conflicts) broken.push(`the commit ${id} was reported with another content`)
   const segments = leftIn(disk)
-  broken.push(...skipped(segments, markers, adopted && own))
+  const isOf = (machine: string, { id }: Marker) => id.startsWith(control.ids.get(machine) ?? 'nobody')
+  const isOfOthers = (marker: Marker) => others.some(({ name }) => isOf(name, marker))
+  const ofFirst = markers.filter((marker) => !isOfOthers(marker))
+  broken.push(...skipped(segments, ofFirst, adopted && own))
+  for (const { name, disk: other } of others) {
+    const ofOther = markers.filter((marker) => isOf(name, marker))
+    broken.push(...skipped(leftIn(other), ofOther, undefined))
+    segments.push(...leftIn(other).map((segment) => `${name}: ${segment}`))
+  }
   // A machine that is fenced cannot report what it delivered before.
   const unrecorded = markers.filter(
     (marker) =>
       !control.commits.has(marker.id) &&
-      (adopted === undefined || marker.adoption !== undefined) &&
+      (adopted === undefined || marker.adoption !== undefined || isOfOthers(marker)) &&
       !isSetAside(marker, state.disks),
   )
   const left = [...segments, ...unrecorded.map(({ id }) => `report of ${id}`)]
@@ -99,10 +111,12 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
     // Records with one copy are lost with a disk, and stay on that of a machine that lost its place.
     const isElsewhere = (endpoint: string, id: string) =>
       restored === undefined ? adopted !== undefined && own.holds(`"${id}"`) : endpoint !== copiedEndpointId
-    for (const { endpoint, ids, lines, isAcknowledged } of sent)
-      for (const [at, id] of ids.entries())
-        if (isAcknowledged && !counts.has(lines[at] ?? '') && !damaged.has(id) && !isElsewhere(endpoint, id))
+    for (const { machine, endpoint, ids, lines, isAcknowledged } of sent)
+      for (const [at, id] of ids.entries()) {
+        const isExcused = damaged.has(id) || (machine === firstMachine && isElsewhere(endpoint, id))
+        if (isAcknowledged && !counts.has(lines[at] ?? '') && !isExcused)
           broken.push(`record ${id} was acknowledged, and is lost`)
+      }
     // A job may be about to write the marker of a file of a view.
     broken.push(...unlisted(state, listed).flatMap((key) => (viewFile.test(key) ? [] : [`no marker lists ${key}`])))
   }
@@ -133,14 +147,15 @@ function storedTooOften(counts: ReadonlyMap<string, number>, { sent, mayLackKeys
 /** Follows each receipt, once all is delivered: it must lead to the commit that has the records. */
 export async function findWrongReceipts({ disks: [own, adopted], buckets, control, sent }: State): Promise<readonly string[]> {
   // Records that a machine acknowledged before it lost its place may be on its disk only. Others may be damaged.
-  if (adopted !== undefined || own.rot.taken.size > 0) return []
+  const isUnsure = adopted !== undefined || own.rot.taken.size > 0
   const { rows } = readBucket(buckets, false, [])
   const commits = new Map<string, string | null | undefined>()
   const broken: string[] = []
-  for (const { endpoint, ids, lines, receipts } of sent) {
+  for (const { machine, endpoint, ids, lines, receipts } of sent) {
+    if (isUnsure && machine === firstMachine) continue
     for (const { seq } of receipts) {
-      const name = `${endpoint} ${seq}`
-      if (!commits.has(name)) commits.set(name, (await control.followReceipt(endpoint, seq))?.commit_id)
+      const name = `${machine} ${endpoint} ${seq}`
+      if (!commits.has(name)) commits.set(name, (await control.followReceipt(machine, endpoint, seq))?.commit_id)
       const found = rows.get(commits.get(name) ?? '') ?? []
       if (!lines.every((line) => found.includes(line))) broken.push(`the receipt of ${ids[0]} leads to ${commits.get(name)}`)
     }
@@ -292,7 +307,7 @@ export function findUnsealed(disk: Disk): readonly string[] {
 }
 
 /** Segments that are not delivered. */
-function leftIn(disk: Disk): readonly string[] {
+function leftIn(disk: Disk): string[] {
   return disk
     .list(wal)
     .filter(({ kind, name }) => kind === 'directory' && name.includes('-'))
