@@ -133,7 +133,7 @@ export async function removeLeftovers(files: Files, directory: string, isOwn: (n
 
 /** Copies a part of a file to another place. Returns where the copy ends. */
 export async function copyBytes(
-  from: OpenFile,
+  from: Pick<OpenFile, 'path' | 'read'>,
   { start, end }: { readonly start: number; readonly end: number },
   to: OpenFile,
   position: number,

@@ -55,7 +55,10 @@ type Hooks = { readonly logger: Logger; readonly clock: Clock }
  */
 type AdoptedIngest = App & { readonly refused: Promise<void>; hasHandedOver(): boolean }
 
-type IngestHooks = Hooks & { readonly stopping: AbortSignal; readonly adoptedRequests: string | undefined }
+/** The node on this machine, and where it looks for the idempotency keys of lost ones. */
+type Receiver = { readonly directory: string; readonly nodeId: string }
+
+type IngestHooks = Hooks & { readonly stopping: AbortSignal; readonly receiver: Receiver | undefined }
 
 export type AdoptionOptions = Hooks & {
   readonly config: Config
@@ -81,9 +84,9 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
       `--region: needed to adopt ${directory}: the credential of its node is lost, so the node joins again; inlet nodes list shows its region`,
     )
   await adoptWal(adopted.paths, system, logger)
-  const hasOwnNode = (await readTrimmed(system.files, config.paths.nodeId)) !== undefined
-  const adoptedRequests = hasOwnNode ? config.paths.adoptedRequests : undefined
-  const ingest = await startIngest(adopted, { logger, clock, stopping, adoptedRequests })
+  const ownId = await readTrimmed(system.files, config.paths.nodeId)
+  const receiver = ownId === undefined ? undefined : { directory: config.paths.adoptedRequests, nodeId: ownId }
+  const ingest = await startIngest(adopted, { logger, clock, stopping, receiver })
   const delivery = await startDelivery(adopted, { logger, clock })
   const finished = Promise.withResolvers<number>()
   let isRefused = false

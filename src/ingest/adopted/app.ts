@@ -31,7 +31,7 @@ import { SnapshotFeed } from '#node/snapshot-feed.ts'
 import { findDeliveredBy } from '../find-delivered.ts'
 import { StoredRequests } from '../idempotency/stored-requests.ts'
 import { blockedEndpoints } from '../report/blocked-endpoints.ts'
-import { HandOver } from './hand-over.ts'
+import { HandOver, type Receiver } from './hand-over.ts'
 import { refuseWhileRunning } from './still-running.ts'
 import { askStanding, describeRefusal, takeOver } from './take-over.ts'
 
@@ -42,8 +42,8 @@ type Hooks = {
   readonly clock: Clock
   /** Ends a start that waits for control. It rejects with the reason. */
   readonly stopping: AbortSignal
-  /** Where the node on this machine looks for the idempotency keys of lost ones; undefined if there is none. */
-  readonly adoptedRequests: string | undefined
+  /** The node on this machine, which learns of the idempotency keys; undefined if there is none. */
+  readonly receiver: Receiver | undefined
 }
 
 type AdoptedIngest = {
@@ -87,7 +87,7 @@ export async function startAdoptedIngest(config: Config, hooks: Hooks): Promise<
     logger,
   })
   const handOver = new HandOver({
-    ...{ nodeId, from: directory, to: hooks.adoptedRequests, done: paths.handedRequests },
+    ...{ nodeId, from: directory, to: hooks.receiver, done: paths.handedRequests },
     ...{ log, segments: new LocalSegmentSource({ directory: paths.wal, files, clock }), storedRequests },
     ...{ files, random, clock, logger },
   })

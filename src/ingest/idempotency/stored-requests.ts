@@ -78,9 +78,7 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
     }
     this.#written = new RequestFiles({ ...common, title: 'stored-requests' })
     this.#adopted = adoptedDirectory === undefined ? undefined : new AdoptedRequests({ ...common, directory: adoptedDirectory })
-    this.keys = new KeysBySegment(this.#written, () => {
-      if (this.#failure !== undefined) throw new Error('idempotency keys cannot be written', { cause: this.#failure })
-    })
+    this.keys = new KeysBySegment(this.#written, () => this.requireWritten())
     this.#shares = new FairShares(max, { reserve: Math.floor(max * gateLimits.partForNewcomers) })
     this.#upkeep = new Periodic({
       name: 'stored requests upkeep',
@@ -207,6 +205,11 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
   beforeSeal(): Promise<void> | undefined {
     // Requests that are being written may not be synced yet.
     return this.#unwritten.size === 0 ? this.#writing : this.#write()
+  }
+
+  /** Throws while requests of sealed segments may be in no file. */
+  requireWritten(): void {
+    if (this.#failure !== undefined) throw new Error('idempotency keys cannot be written', { cause: this.#failure })
   }
 
   async stop(): Promise<void> {
