@@ -340,7 +340,7 @@ export const options = {
     'INLET_IDEMPOTENCY_KEYS_MAX',
     '5000000',
     integer(1_000, 1_000_000_000),
-    'how many idempotency keys a node remembers at most, shared by account; each takes up to 35 bytes of memory, and 80 on the disk',
+    'how many idempotency keys a node remembers at most, shared by account, and as many of lost nodes that it took over; each takes up to 35 bytes of memory, and 80 on the disk',
   ),
   maxConnections: option(
     'INLET_MAX_CONNECTIONS',

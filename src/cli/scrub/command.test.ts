@@ -7,6 +7,7 @@ import { readConfig } from '#config/config.ts'
 import { RequestFiles } from '#ingest/idempotency/request-files.ts'
 import { systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { newId } from '#model/id.ts'
 import type { Finding } from '#model/scrub.ts'
 import { runCli } from '../../../test/support/cli.ts'
 
@@ -140,4 +141,20 @@ test('idempotency keys that are damaged or gone are findings, an end that is bei
     ['keys_damaged', `stored-requests/${hour - 1}.requests`],
     ['unreadable', `stored-requests/${hour}.requests`],
   ])
+})
+
+test('what lies beside the idempotency keys of lost nodes hides none of the own keys', async () => {
+  await aNode()
+  const adopted = join(data, 'node/adopted-requests')
+  const lost = `${newId()}-0a0b0c0d`
+  const hour = Math.floor(Date.now() / 3_600_000)
+  for (const name of [lost, `new-${newId()}`, 'lost+found']) {
+    await mkdir(join(adopted, name), { recursive: true })
+    await writeFile(join(adopted, name, `${hour}.requests`), Buffer.alloc(80, 7))
+  }
+  await writeFile(join(adopted, 'file'), '')
+  expect(await scrub()).toMatchObject({ code: 0, seen: [] })
+  await writeFile(join(adopted, lost, `${hour}.requests`), '')
+  await replaceByDirectory(`node/adopted-requests/${lost}/${hour}.requests`)
+  expect((await scrub()).seen).toEqual([['unreadable', `adopted-requests/${lost}/${hour}.requests`]])
 })

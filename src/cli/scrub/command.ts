@@ -18,6 +18,7 @@ import { systemFiles } from '#lib/files.ts'
 import { system } from '#lib/system.ts'
 import { dayMs } from '#lib/time-units.ts'
 import { UserError } from '#lib/user-error.ts'
+import { isUuid } from '#lib/uuid.ts'
 import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { idempotencyLimits } from '#model/limits.ts'
 import type { Finding, FindingKind } from '#model/scrub.ts'
@@ -88,18 +89,18 @@ async function verifyNode(
     onFinding,
     signal: new AbortController().signal,
   })
-  const keys = await orUnreadable('stored-requests', onFinding, () => verifyKeys(clock.now(), paths, onFinding))
-  return { ...tally, keys: keys ?? 0 }
+  return { ...tally, keys: await verifyKeys(clock.now(), paths, onFinding) }
 }
 
 /** Returns how many idempotency keys are intact. */
 async function verifyKeys(now: number, paths: Config['paths'], onFinding: (finding: Finding) => void): Promise<number> {
   let keys = 0
-  const adopted = (await systemFiles.list(paths.adoptedRequests)).map(({ name }) => join(paths.adoptedRequests, name))
   const rows: RequestFileCheck[] = []
-  for (const directory of [paths.storedRequests, ...adopted])
-    for (const row of await verifyRequests(systemFiles, directory, now - idempotencyLimits.rememberedMs))
+  for (const directory of [paths.storedRequests, ...(await findAdopted(paths, onFinding))]) {
+    const verify = () => verifyRequests(systemFiles, directory, now - idempotencyLimits.rememberedMs)
+    for (const row of (await orUnreadable(relative(paths.node, directory), onFinding, verify)) ?? [])
       rows.push({ ...row, name: relative(paths.node, join(directory, row.name)) })
+  }
   for (const { name: where, intact, damaged, gone, unreadable } of rows) {
     keys += intact
     if (unreadable !== undefined) onFinding(describeOwn('unreadable', where, `cannot be read (${unreadable})`))
@@ -110,6 +111,15 @@ async function verifyKeys(now: number, paths: Config['paths'], onFinding: (findi
     }
   }
   return keys
+}
+
+/** Returns the directories with keys of lost nodes. Others are hand-overs that run. */
+async function findAdopted(paths: Config['paths'], onFinding: (finding: Finding) => void): Promise<readonly string[]> {
+  const { adoptedRequests } = paths
+  const list = () => systemFiles.list(adoptedRequests)
+  return ((await orUnreadable(relative(paths.node, adoptedRequests), onFinding, list)) ?? [])
+    .filter(({ name, kind }) => kind === 'directory' && isUuid(name.slice(0, 36)))
+    .map(({ name }) => join(adoptedRequests, name))
 }
 
 async function verifyBuckets(

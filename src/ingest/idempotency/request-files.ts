@@ -36,6 +36,10 @@ const fileName = /^(\d{1,9})\.(requests|quarantine)$/
 /** A request was not found, and may be in a file that cannot be read. */
 export class UnreadableRequestsError extends Error {
   override readonly name = 'UnreadableRequestsError'
+
+  constructor() {
+    super('this node cannot read all of its idempotency keys now')
+  }
 }
 
 export class RequestFiles {
@@ -157,7 +161,7 @@ export class RequestFiles {
       if (found !== undefined && found.storedAtMs >= oldestMs) return found
     }
     const isHidden = this.#unreadableDirectory !== undefined || [...this.#unreadable.keys()].some((hour) => !this.#isOld(hour))
-    if (isHidden) throw new UnreadableRequestsError('this node cannot read all of its idempotency keys now')
+    if (isHidden) throw new UnreadableRequestsError()
     return undefined
   }
 

@@ -20,7 +20,7 @@ import { type Bound, FairShares, type MemberEndpoint, memberOf } from '../gate/f
 import { gateLimits } from '../gate/limits.ts'
 import type { RequestMemory, Stored } from '../gate/receipt.ts'
 import { Rejection, tryAgain } from '../gate/rejection.ts'
-import { AdoptedRequests, type AdoptedRequestsOptions } from './adopted-requests.ts'
+import { AdoptedRequests } from './adopted-requests.ts'
 import { KeysBySegment } from './keys-by-segment.ts'
 import { storedRequestLimits } from './limits.ts'
 import { digestsOf, type RequestDigests } from './request-digests.ts'
@@ -67,17 +67,19 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
   constructor(options: StoredRequestsOptions) {
     const { max, directory, adoptedDirectory, files, clock, logger } = options
     this.#options = options
-    const common: AdoptedRequestsOptions = {
-      ...{ directory, files, logger, clock },
+    const common = { files, logger, clock }
+    this.#written = new RequestFiles({
+      ...common,
+      ...{ directory, title: 'stored-requests' },
       onOpened: (counts) => {
         for (const [endpointId, count] of counts) this.#shares.share(endpointId).force(count)
       },
       onRemoved: (counts) => {
         for (const [endpointId, count] of counts) this.#shares.share(endpointId).release(count)
       },
-    }
-    this.#written = new RequestFiles({ ...common, title: 'stored-requests' })
-    this.#adopted = adoptedDirectory === undefined ? undefined : new AdoptedRequests({ ...common, directory: adoptedDirectory })
+    })
+    this.#adopted =
+      adoptedDirectory === undefined ? undefined : new AdoptedRequests({ ...common, max, directory: adoptedDirectory })
     this.keys = new KeysBySegment(this.#written, () => this.requireWritten())
     this.#shares = new FairShares(max, { reserve: Math.floor(max * gateLimits.partForNewcomers) })
     this.#upkeep = new Periodic({
@@ -91,7 +93,7 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
   }
 
   get count(): number {
-    return this.#shares.used
+    return this.#shares.used + (this.#adopted?.count ?? 0)
   }
 
   /** Memory of the indexes. */
@@ -116,9 +118,9 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
       this.damaged === 0
         ? []
         : [
-            `${this.damaged} idempotency keys in the directory stored-requests are damaged or gone: requests that are repeated with them are stored again; look for errors of the disk`,
+            `${this.damaged} idempotency keys in the directories stored-requests and adopted-requests are damaged or gone: requests that are repeated with them are stored again; look for errors of the disk`,
           ]
-    return [...this.#unreadable(), ...unwritten, ...lost]
+    return [...this.#unreadable(), ...unwritten, ...lost, ...(this.#adopted?.unknown() ?? [])]
   }
 
   /** Endpoints with requests that were refused because keys cannot be read. */
@@ -269,9 +271,15 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
     const unwritten = this.#unwritten.get(textOf(request))
     if (unwritten !== undefined) return this.#isOld(unwritten) || this.#isLost(unwritten) ? undefined : unwritten
     try {
-      const written = await this.#written.find(request.id)
+      let hidden: unknown
+      const written = await this.#written.find(request.id).catch((error: unknown) => {
+        hidden = error
+        return undefined
+      })
       if (written !== undefined && !this.#isLost(written)) return written
-      return await this.#adopted?.find(request.id)
+      const adopted = await this.#adopted?.find(request.id)
+      if (adopted === undefined && hidden !== undefined) throw hidden
+      return adopted
     } catch (error) {
       if (!(error instanceof UnreadableRequestsError)) throw error
       this.#refused.add(request.endpointId)
@@ -342,10 +350,10 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
   async #runUpkeep(): Promise<void> {
     await this.beforeSeal()
     if (!this.#written.isReadable) await this.#written.refresh()
-    await this.#adopted?.refresh()
-    if (this.#written.isReadable && this.#adopted?.isReadable !== false) this.#refused.clear()
     await this.#written.removeOld()
     await this.#written.writeCounts()
+    await this.#adopted?.refresh()
+    if (this.#written.isReadable && this.#adopted?.isReadable !== false) this.#refused.clear()
   }
 
   #isOld({ storedAtMs }: StoredRequest): boolean {
