@@ -9,7 +9,7 @@ import { type KeyPart, type KeySource, type SegmentSeq, seqNameOf } from '#copie
 import { storedRequestLimits } from './limits.ts'
 import type { RequestFile } from './request-file.ts'
 import type { RequestFiles } from './request-files.ts'
-import { encodeStoredRequest, STORED_REQUEST_BYTES } from './stored-request.ts'
+import { encodeStoredRequest, type RequestSegment, STORED_REQUEST_BYTES } from './stored-request.ts'
 
 const { readAtOnce } = storedRequestLimits
 
@@ -23,6 +23,10 @@ export class KeysBySegment implements KeySource {
   /** Up to where each file was read. */
   readonly #read = new Map<number, number>()
   readonly #places = new Map<string, Places>()
+  /** The segments that were copied at the last look. */
+  #copied: ReadonlySet<string> = new Set()
+  /** The highest seq of each log whose requests were looked through. */
+  readonly #lastSeqs = new Map<string, number>()
 
   constructor(written: Pick<RequestFiles, 'hours' | 'isReadable'>, requireWritten: () => void) {
     this.#written = written
@@ -34,12 +38,18 @@ export class KeysBySegment implements KeySource {
     if (copied.size === 0) return
     this.#requireWritten()
     if (!this.#written.isReadable) throw new Error('not all idempotency keys can be read')
-    const { hours } = this.#written
-    for (const hour of this.#read.keys()) if (!hours.has(hour)) this.#read.delete(hour)
-    for (const [hour, file] of hours) {
-      const end = file.places
-      for await (const [place, { endpointId: logName, seq }] of file.requests(this.#read.get(hour) ?? 0, end))
-        if (copied.has(seqNameOf({ logName, seq }))) this.#note({ logName, seq }, hour, place)
+    // All at once: a segment that begins from now on has its requests behind these ends.
+    const ends = [...this.#written.hours].map(([hour, file]) => ({ hour, file, end: file.places }))
+    if (this.#mayHaveMissed(copied)) {
+      this.#read.clear()
+      this.#places.clear()
+    }
+    this.#copied = copied
+    for (const hour of this.#read.keys()) if (!this.#written.hours.has(hour)) this.#read.delete(hour)
+    for (const { hour, file, end } of ends) {
+      const from = this.#read.get(hour) ?? 0
+      if (from >= end) continue
+      await this.#look(hour, file, from, end)
       this.#read.set(hour, end)
     }
   }
@@ -72,8 +82,31 @@ export class KeysBySegment implements KeySource {
     return this.#written.hours.has(hour) || !this.#written.isReadable
   }
 
-  #note(segment: SegmentSeq, hour: number, place: number): void {
-    const name = seqNameOf(segment)
+  /** Whether requests of a segment that was not copied before were looked through. Its log may have been unreadable, or had one copy. */
+  #mayHaveMissed(copied: ReadonlySet<string>): boolean {
+    for (const name of copied) {
+      const at = name.lastIndexOf('/')
+      if (!this.#copied.has(name) && Number(name.slice(at + 1)) <= (this.#lastSeqs.get(name.slice(0, at)) ?? -1)) return true
+    }
+    return false
+  }
+
+  async #look(hour: number, file: RequestFile, from: number, end: number): Promise<void> {
+    let last: RequestSegment | undefined
+    let name: string | undefined
+    await file.scan(from, end, (segment, place) => {
+      if (segment !== last) {
+        last = segment
+        const { endpointId: logName, seq } = segment
+        name = seqNameOf({ logName, seq })
+        if (!this.#copied.has(name)) name = undefined
+        if (seq > (this.#lastSeqs.get(logName) ?? -1)) this.#lastSeqs.set(logName, seq)
+      }
+      if (name !== undefined) this.#note(name, hour, place)
+    })
+  }
+
+  #note(name: string, hour: number, place: number): void {
     const places: Places = this.#places.get(name) ?? new Map()
     this.#places.set(name, places)
     const ofHour = places.get(hour)

@@ -11,7 +11,15 @@ import { copyBytes, type Files, type OpenFile, replaceDurably } from '#lib/files
 import { DigestIndex } from './digest-index.ts'
 import { storedRequestLimits } from './limits.ts'
 import { DIGEST_BYTES } from './request-digests.ts'
-import { decodeStoredRequest, encodeStoredRequest, STORED_REQUEST_BYTES, type StoredRequest } from './stored-request.ts'
+import {
+  decodeSegment,
+  decodeStoredRequest,
+  encodeStoredRequest,
+  isOfSameSegment,
+  type RequestSegment,
+  STORED_REQUEST_BYTES,
+  type StoredRequest,
+} from './stored-request.ts'
 
 const { readAtOnce } = storedRequestLimits
 const SECTOR_BYTES = 512
@@ -100,14 +108,36 @@ export class RequestFile {
 
   /** Yields the requests that can be read and are not forgotten, with their places. Throws if the file cannot be read. */
   async *requests(from = 0, end = this.#places): AsyncGenerator<readonly [number, StoredRequest]> {
+    for await (const { first, bytes } of this.#parts(from, end))
+      for (let at = 0; at < bytes.length; at += STORED_REQUEST_BYTES) {
+        const request = decodeStoredRequest(bytes, at)
+        if (request !== undefined && !request.id.equals(noId)) yield [first + at / STORED_REQUEST_BYTES, request]
+      }
+  }
+
+  /**
+   * Calls with the segment of each request, and its place. Requests in a row have the same object, if their segment is the same. Some may be
+   * damaged or forgotten. Throws if the file cannot be read.
+   */
+  async scan(from: number, end: number, onRequest: (segment: RequestSegment, place: number) => void): Promise<void> {
+    for await (const { first, bytes } of this.#parts(from, end)) {
+      let last = 0
+      let segment: RequestSegment | undefined
+      for (let at = 0; at < bytes.length; at += STORED_REQUEST_BYTES) {
+        if (segment === undefined || !isOfSameSegment(bytes, at, last)) segment = decodeSegment(bytes, at)
+        last = at
+        if (segment !== undefined) onRequest(segment, first + at / STORED_REQUEST_BYTES)
+      }
+    }
+  }
+
+  /** Yields the bytes of whole requests. They change at the next step. */
+  async *#parts(from: number, end: number): AsyncGenerator<{ readonly first: number; readonly bytes: Buffer }> {
     const bytes = Buffer.alloc(readAtOnce * STORED_REQUEST_BYTES)
     for (let first = from; first < end; first += readAtOnce) {
       const wanted = bytes.subarray(0, Math.min(readAtOnce, end - first) * STORED_REQUEST_BYTES)
       const got = await this.#file.read(wanted, first * STORED_REQUEST_BYTES)
-      for (let at = 0; at + STORED_REQUEST_BYTES <= got; at += STORED_REQUEST_BYTES) {
-        const request = decodeStoredRequest(bytes, at)
-        if (request !== undefined && !request.id.equals(noId)) yield [first + at / STORED_REQUEST_BYTES, request]
-      }
+      yield { first, bytes: wanted.subarray(0, got - (got % STORED_REQUEST_BYTES)) }
     }
   }
 
