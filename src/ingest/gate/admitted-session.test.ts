@@ -89,3 +89,26 @@ test('a record above a quota, or above the limit for a record, is refused', () =
   expect(() => admitted.append(large, 3, now)).toThrow(expect.objectContaining({ outcome: 'record_too_large' }))
   expect(frames).toHaveLength(1)
 })
+
+test('a repetition that asks for committed waits for the segment of the lost node that stored it', async () => {
+  const endpoint = anEndpoint({ account_id: 'account' })
+  const waited: unknown[] = []
+  const gate = aGate({
+    endpoints: [endpoint],
+    once: async () => ({ seq: 7, records: 1, bytes: 1, isRepeated: true, nodeId: 'lost' }),
+    commitWaits: {
+      wait({ nodeId, seq }) {
+        waited.push([nodeId, seq])
+        return { delivered: Promise.resolve(undefined), end: () => undefined }
+      },
+    },
+  })
+  const levels: unknown[] = []
+  const admitted = gate.admit({ ...aSender(principal), protocol: 'mqtt' }).openSession({
+    stored: ({ level }) => levels.push(level),
+    lost: (_, { outcome }) => levels.push(outcome),
+  })
+  admitted.append({ ...record, key: 'k', ack: 'committed' }, 1, 1)
+  await until('the acknowledgement', () => levels.length > 0)
+  expect([waited, levels]).toEqual([[['lost', 7]], ['disk']])
+})

@@ -22,8 +22,12 @@ import { readIdempotencyKey } from './idempotency-key.ts'
 import { type KeptSender, keptSenderOf } from './kept-sender.ts'
 import { gateLimits } from './limits.ts'
 import type { Room } from './node-room.ts'
+import type { Stored } from './receipt.ts'
 import { Rejection, requireLease, requirePlace } from './rejection.ts'
 import type { Protocol } from './sender.ts'
+
+/** `nodeId`: the lost node that stored it before. */
+type Kept = Appended & Pick<Stored, 'nodeId'>
 
 /** Records that became durable, or were lost, together. */
 export type Batch = {
@@ -227,13 +231,13 @@ export class AdmittedSession {
     return asked
   }
 
-  #store(frame: FrameInput, key: string | undefined, asked: Batch['asked']): Promise<Appended> {
+  #store(frame: FrameInput, key: string | undefined, asked: Batch['asked']): Promise<Kept> {
     if (asked instanceof Rejection) return Promise.reject(asked)
     if (key === undefined) return this.#context.log.append(this.#endpoint.id, frame)
     return this.#appendOnce(key, frame, asked?.level)
   }
 
-  #openBatch(promise: Promise<Appended>, key: string | undefined, asked: Batch['asked']): Batch {
+  #openBatch(promise: Promise<Kept>, key: string | undefined, asked: Batch['asked']): Batch {
     const endpoint = this.#endpoint
     const refused = asked instanceof Rejection
     const ack = refused ? undefined : asked
@@ -249,27 +253,27 @@ export class AdmittedSession {
     }
     this.#batch = batch
     // Records that are appended together have one promise, and get one here.
-    const stored =
+    const stored: Promise<Kept> =
       awaits && key === undefined
         ? promise.then((appended) => whenAcknowledgeable(this.#context, { endpoint, asked: ack?.level }, appended))
         : promise
-    const settles = ack?.level === 'committed' ? stored.then(({ seq }) => this.#awaitCommit(batch, seq, ack.waitMs)) : stored
+    const settles = ack?.level === 'committed' ? stored.then((kept) => this.#awaitCommit(batch, kept, ack.waitMs)) : stored
     this.#follow(batch, isOrdered && earlier === undefined ? settles : this.#after(earlier, settles))
     return batch
   }
 
-  async #appendOnce(key: string, frame: FrameInput, asked: AckLevel | undefined): Promise<Appended> {
+  async #appendOnce(key: string, frame: FrameInput, asked: AckLevel | undefined): Promise<Kept> {
     const endpoint = this.#endpoint
     const append = async () =>
       whenAcknowledgeable(this.#context, { endpoint, asked }, await this.#context.log.append(endpoint.id, frame))
     return await appendOnce(this.#context, { endpoint, key: readIdempotencyKey(key), frame, asked, append })
   }
 
-  async #awaitCommit(batch: Batch, seq: number, waitMs: number): Promise<void> {
+  async #awaitCommit(batch: Batch, { nodeId, seq }: Kept, waitMs: number): Promise<void> {
     const { commitWaits, fence } = this.#context
     this.#durable(batch, gateLimits.commitWaitBytes)
     const { id: endpointId, account_id: accountId } = this.#endpoint
-    const wait = commitWaits.wait({ accountId, endpointId, seq }, waitMs)
+    const wait = commitWaits.wait({ accountId, endpointId, nodeId, seq }, waitMs)
     if (this.#hasEnded) wait.end()
     this.#commitWaits.add(wait)
     const delivered = await wait.delivered
