@@ -163,9 +163,12 @@ class World {
       payload,
     } as const
     const wal = this.#wal
-    const gate = { log: wal, storedRequests: this.#requests, copies: noCopyStore }
+    const commitWaits = { wait: () => ({ delivered: Promise.resolve(undefined), end: () => undefined }) }
+    const gate = { log: wal, storedRequests: this.#requests, copies: noCopyStore, commitWaits }
     const append = async () => await wal.append(log, frame)
-    const receipt = await appendOnce(gate, { endpoint: { id: log, copies: 1 }, key, frame, append }).catch(() => undefined)
+    const receipt = await appendOnce(gate, { endpoint: { id: log, account_id: 'account', copies: 1 }, key, frame, append }).catch(
+      () => undefined,
+    )
     if (receipt === undefined) return
     const name = `${log} ${key}`
     this.#receipts.set(name, (this.#receipts.get(name) ?? new Set()).add(receipt.seq))

@@ -45,8 +45,14 @@ async function send(key: string): Promise<string> {
   const envelope = encodeEnvelope({ protocol: 'http', idempotency_key: key })
   const frame = { ...oneRecord({ at: rig.clock.now() * 1_000 }), envelope: Buffer.from(envelope) }
   const append = async () => await rig.wal.append('log', frame)
-  const gate = { log: rig.wal, storedRequests: requests, copies: noCopyStore }
-  const { seq, isRepeated } = await appendOnce(gate, { endpoint: { id: 'log', copies: 1 }, key, frame, append })
+  const commitWaits = { wait: () => ({ delivered: Promise.resolve(undefined), end: () => undefined }) }
+  const gate = { log: rig.wal, storedRequests: requests, copies: noCopyStore, commitWaits }
+  const { seq, isRepeated } = await appendOnce(gate, {
+    endpoint: { id: 'log', account_id: 'account', copies: 1 },
+    key,
+    frame,
+    append,
+  })
   return `${isRepeated ? 'repeated' : 'new'} ${seq}`
 }
 

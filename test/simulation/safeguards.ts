@@ -270,8 +270,8 @@ export const safeguards: readonly Safeguard[] = [
   {
     name: 'a repeated key waits for the copy',
     file: 'ingest/gate/append-once.ts',
-    from: 'if (stored.isRepeated && isOwn && awaitsCopy(endpoint, asked)) await',
-    to: 'if (stored.isRepeated && isOwn && awaitsCopy(endpoint, asked)) void',
+    from: 'if (stored.isRepeated && awaitsCopy(endpoint, asked)) await',
+    to: 'if (stored.isRepeated && awaitsCopy(endpoint, asked)) void',
     unfound: 'it takes a key that is sent again while the copy store is late or after a crash: test/e2e/copies.test.ts covers it',
   },
   {

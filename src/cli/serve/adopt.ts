@@ -56,7 +56,7 @@ type Hooks = { readonly logger: Logger; readonly clock: Clock }
 type AdoptedIngest = App & { readonly refused: Promise<void>; hasHandedOver(): boolean }
 
 /** The node on this machine, and where it looks for the idempotency keys of lost ones. */
-type Receiver = { readonly directory: string; readonly nodeId: string }
+type Receiver = { readonly directory: string; readonly nodeId: string; readonly isOnDisk: boolean }
 
 type IngestHooks = Hooks & { readonly stopping: AbortSignal; readonly receiver: Receiver | undefined }
 
@@ -65,7 +65,7 @@ export type AdoptionOptions = Hooks & {
   readonly directory: string
   /** Whether somebody set the region, whose default fits one machine. */
   readonly isRegionGiven: boolean
-  /** Called once nothing is left. */
+  /** Called once nothing is left: removes the copies that the directory was restored from. Not set for the disk of a node. */
   readonly onDelivered?: () => Promise<void>
   readonly startIngest: (config: Config, hooks: IngestHooks) => Promise<AdoptedIngest>
   readonly startDelivery: (config: Config, hooks: Hooks) => Promise<App & { backlog(): Backlog }>
@@ -85,7 +85,8 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
     )
   await adoptWal(adopted.paths, system, logger)
   const ownId = await readTrimmed(system.files, config.paths.nodeId)
-  const receiver = ownId === undefined ? undefined : { directory: config.paths.adoptedRequests, nodeId: ownId }
+  const isOnDisk = onDelivered === undefined
+  const receiver = ownId === undefined ? undefined : { directory: config.paths.adoptedRequests, nodeId: ownId, isOnDisk }
   const ingest = await startIngest(adopted, { logger, clock, stopping, receiver })
   const delivery = await startDelivery(adopted, { logger, clock })
   const finished = Promise.withResolvers<number>()

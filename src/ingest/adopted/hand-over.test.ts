@@ -52,14 +52,17 @@ async function store(ofHour: number, ...keys: readonly string[]): Promise<void> 
   await files.close()
 }
 
-type More = { readonly files?: Files; readonly by?: string; readonly isWritten?: () => boolean }
+type More = { readonly files?: Files; readonly by?: string; readonly isWritten?: () => boolean; readonly isOnDisk?: boolean }
 
 /** Runs it until the condition holds, and stops it. */
-async function handOver(condition: (handOver: HandOver) => boolean, { files = systemFiles, by = ownNode, isWritten }: More = {}) {
+async function handOver(
+  condition: (handOver: HandOver) => boolean,
+  { files = systemFiles, by = ownNode, isWritten, isOnDisk = false }: More = {},
+) {
   const clock = new ManualClock()
   const handed = new HandOver({
     ...{ nodeId: lostNode, from: join(directory, 'stored-requests'), done: join(directory, 'handed-requests') },
-    to: { directory: join(directory, by), nodeId: by },
+    to: { directory: join(directory, by), nodeId: by, isOnDisk },
     log: { whenRecovered: () => Promise.resolve(true) },
     segments: { logNames: () => Promise.resolve([endpoint]) },
     storedRequests: {
@@ -126,6 +129,14 @@ test('a disk that another node adopts later is handed over to that one, too', as
   await handOver(isDone)
   await handOver(isDone, { by: otherNode })
   expect([await known(ownNode, 'a'), await known(otherNode, 'a')]).toEqual([[1], [1]])
+})
+
+test('the name of a directory says whether the records are on a disk alone', async () => {
+  await store(hour, 'a')
+  await handOver(isDone, { isOnDisk: true })
+  await handOver(isDone, { by: otherNode })
+  expect((await directories())[0]).toMatch(new RegExp(`^${lostNode}-disk-[0-9a-f]{8}$`))
+  expect((await directories(otherNode))[0]).toMatch(new RegExp(`^${lostNode}-[0-9a-f]{8}$`))
 })
 
 test('a file that cannot be read holds nothing up, and is handed over once it can', async () => {

@@ -20,8 +20,11 @@ import { printCounts, type RequestCount, writeCounts } from '../idempotency/requ
 import { STORED_REQUEST_BYTES } from '../idempotency/stored-request.ts'
 import type { StoredRequests } from '../idempotency/stored-requests.ts'
 
-/** `directory`: where the node looks for the keys of lost ones (idempotency/adopted-requests.ts). */
-export type Receiver = { readonly directory: string; readonly nodeId: string }
+/**
+ * `directory`: where the node looks for the keys of lost ones (idempotency/adopted-requests.ts). `isOnDisk`: the records are on an adopted disk, and
+ * not restored from copies.
+ */
+export type Receiver = { readonly directory: string; readonly nodeId: string; readonly isOnDisk: boolean }
 
 export type HandOverOptions = {
   readonly nodeId: string
@@ -107,7 +110,10 @@ export class HandOver implements Service {
       for (const each of added) if (await this.#copy(each, unfinished)) copied.push(each)
       if (copied.length === 0) return 0
       await writeCounts(files, unfinished, printCounts(copied.map(countOf)), 0)
-      await files.rename(unfinished, join(to.directory, `${nodeId}-${random.bytes(4).toString('hex')}`))
+      await files.rename(
+        unfinished,
+        join(to.directory, `${nodeId}${to.isOnDisk ? '-disk' : ''}-${random.bytes(4).toString('hex')}`),
+      )
       await files.syncDirectory(to.directory)
       const sizes = [...before, ...copied.map(({ name, end }) => [name, end] as const)]
       const note: Note = { by: to.nodeId, sizes: Object.fromEntries(sizes) }

@@ -5,6 +5,7 @@ import { AppError } from '#errors.ts'
 import { InvariantError } from '#lib/assert.ts'
 import type { Appended } from '#log/log-writer.ts'
 import type { AckLevel } from '#model/ack-level.ts'
+import { newId } from '#model/id.ts'
 import type { KeyPrincipal } from '#model/principal.ts'
 import { aGate, aSender } from '../../../test/support/gate.ts'
 import { anEndpoint } from '../../../test/support/ingest-node.ts'
@@ -164,6 +165,28 @@ describe('an endpoint with two copies', () => {
       expect(await responder.outcome).toMatchObject({ seq: 7, isRepeated: false })
     },
   )
+
+  test.each([
+    ['that was restored from copies is acknowledged at once', false, undefined, 'copied'],
+    ['on an adopted disk is acknowledged once it is delivered', true, { commitId: 'c', keys: [] }, 'copied'],
+    ['on an adopted disk alone is refused', true, undefined, 'not_copied'],
+  ] as const)('a repetition of what a lost node stored, and %s', async (_, isOnDisk, delivered, said) => {
+    const lost = newId()
+    const gate = aGate({
+      ...{ endpoints: [twice], copies: { ...store, whenCopied: () => Promise.reject(new Error('it is not of this node')) } },
+      once: async () => ({ seq: 7, records: 2, bytes: 4, isRepeated: true, nodeId: lost, isOnDisk }),
+      commitWaits: {
+        wait({ nodeId, seq }) {
+          expect([nodeId, seq]).toEqual([lost, 7])
+          return { delivered: Promise.resolve(delivered), end: () => undefined }
+        },
+      },
+    })
+    const responder = aResponder()
+    gate.admit(aSender(principal)).append({ ...records, key: 'key' }, responder)
+    const outcome = await responder.outcome
+    expect(typeof outcome === 'object' && outcome !== null && 'level' in outcome ? outcome.level : outcome).toBe(said)
+  })
 
   const slow = () => Promise.reject(new CopyError('unavailable', 'the store is slow'))
   const outcomeOf = (gate: Gate, error: unknown) => gate.rejectionOf(error).outcome

@@ -28,6 +28,8 @@ export const gateLimits = {
   revocationsMissedAfterMs: (tokenLimits.revokedKeysKeptSeconds / 2) * 1000,
   /** How often control is asked which segments are delivered, while somebody waits. */
   commitPollMs: 1_000,
+  /** How long a repeated request waits for the commit of records that are on an adopted disk alone. */
+  adoptedWaitMs: 5_000,
   /** Memory of one that waits for a commit, also if its records take none any more. */
   commitWaitBytes: 2 * KiB,
   /** If the account has too many connections. */

@@ -10,9 +10,13 @@ export type Acknowledged = Stored & { readonly level: AckLevel; readonly deliver
 
 /**
  * `isRepeated`: it had been stored before, and this is its receipt of then. `nodeId`: the lost node that stored it, if this one has taken over
- * from it.
+ * from it. `isOnDisk`: it took over the disk of that node, not its copies.
  */
-export type Stored = Receipt & { readonly isRepeated: boolean; readonly nodeId?: string | undefined }
+export type Stored = Receipt & {
+  readonly isRepeated: boolean
+  readonly nodeId?: string | undefined
+  readonly isOnDisk?: boolean | undefined
+}
 
 /** Remembers requests that their senders may repeat. */
 export interface RequestMemory {

@@ -143,7 +143,7 @@ test('directories go with their last keys, whatever a crash left in them or besi
   await mkdir(unfinished)
   await writeFile(join(unfinished, '480000.requests'), 'x')
   const requests = await start('own')
-  expect(await send(requests, 'a')).toMatchObject(isRepeated)
+  expect(await send(requests, 'a')).toMatchObject({ ...isRepeated, isOnDisk: false })
   expect((await readdir(adopted())).length).toBe(2)
   // The file system has a clock of its own.
   const now = new Date(clock.now())
@@ -167,5 +167,13 @@ test('keys of lost nodes take nothing from the room for new ones, and have a bou
   const known = (await Promise.all(['a-0', 'b-0'].map((key) => send(requests, key)))).filter((stored) => stored.isRepeated)
   expect(known.length).toBe(1)
   for (const key of keys('c').slice(0, 400)) expect(await send(requests, key)).toMatchObject(isNew)
+  await requests.stop()
+})
+
+test('a receipt says whether the records are on an adopted disk alone', async () => {
+  const name = first.replace(/-(\w+)$/, '-disk-$1')
+  await adopt(name, 'a')
+  const requests = await start('own')
+  expect(await send(requests, 'a')).toMatchObject({ ...isRepeated, nodeId: first.slice(0, 36), isOnDisk: true })
   await requests.stop()
 })

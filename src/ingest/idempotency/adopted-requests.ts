@@ -19,7 +19,8 @@ export type AdoptedRequestsOptions = Omit<RequestFilesOptions, 'title' | 'onOpen
   readonly max: number
 }
 
-type Adopted = { readonly nodeId: string; readonly requests: RequestFiles }
+/** `isOnDisk`: the disk of the node was adopted, not its copies. */
+type Adopted = { readonly nodeId: string; readonly isOnDisk: boolean; readonly requests: RequestFiles }
 
 const title = 'adopted-requests'
 const idLength = 36
@@ -94,12 +95,12 @@ export class AdoptedRequests {
   }
 
   /** Throws UnreadableRequestsError if it is not found, and may be where nothing can be read. */
-  async find(id: Buffer): Promise<(StoredRequest & { readonly nodeId: string }) | undefined> {
+  async find(id: Buffer): Promise<(StoredRequest & Pick<Adopted, 'nodeId' | 'isOnDisk'>) | undefined> {
     let hidden: UnreadableRequestsError | undefined
-    for (const { nodeId, requests } of this.#nodes.values()) {
+    for (const { requests, ...origin } of this.#nodes.values()) {
       try {
         const found = await requests.find(id)
-        if (found !== undefined) return { ...found, nodeId }
+        if (found !== undefined) return { ...found, ...origin }
       } catch (error) {
         if (!(error instanceof UnreadableRequestsError)) throw error
         hidden = error
@@ -136,7 +137,7 @@ export class AdoptedRequests {
     const known = this.#nodes.get(name)
     if (known === undefined && !(isUuid(nodeId) && (await this.#hasRoomFor(name)))) return await this.#removeStale(name)
     const requests = known?.requests ?? (await this.#open(name))
-    if (known === undefined) this.#nodes.set(name, { nodeId, requests })
+    if (known === undefined) this.#nodes.set(name, { nodeId, isOnDisk: name.startsWith('-disk-', idLength), requests })
     else await requests.refresh()
     await requests.removeOld()
     await requests.writeCounts()

@@ -232,8 +232,8 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
     await other
     const known = await this.#find(request)
     if (known !== undefined) {
-      const { seq, records, bytes, nodeId } = known
-      if (known.body.equals(request.body)) return { seq, records, bytes, nodeId, isRepeated: true }
+      const { seq, records, bytes, nodeId, isOnDisk } = known
+      if (known.body.equals(request.body)) return { seq, records, bytes, nodeId, isOnDisk, isRepeated: true }
       throw new Rejection(
         'idempotency_key_reused',
         'the endpoint stored other records with this idempotency key within 24 hours; send each request with a key of its own',
@@ -267,7 +267,7 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
     return intact !== undefined && !intact.has(textOf(request))
   }
 
-  async #find(request: RequestDigests): Promise<(StoredRequest & Pick<Stored, 'nodeId'>) | undefined> {
+  async #find(request: RequestDigests): Promise<(StoredRequest & Pick<Stored, 'nodeId' | 'isOnDisk'>) | undefined> {
     const unwritten = this.#unwritten.get(textOf(request))
     if (unwritten !== undefined) return this.#isOld(unwritten) || this.#isLost(unwritten) ? undefined : unwritten
     try {
