@@ -124,6 +124,23 @@ test('keys of what is delivered stay in the store on their own, as long as the n
   await node.until('the end of all', async () => (await node.objects()).length === 0, 1_000)
 })
 
+test('a damaged object of keys counts as one of keys, which stays for a day, and not as records that nobody delivers', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  for (const key of ['first', 'second']) {
+    const seq = await node.storeRecord('record')
+    node.keys.texts.set(`log/${seq}`, key)
+    await node.deliver()
+    await node.until('the keys', async () => (await node.texts()).endsWith(key), 1_000)
+  }
+  const last = (await node.objects()).toSorted().at(-1) ?? ''
+  await node.copies.stop(never)
+  await node.store.put(last, Buffer.from('damaged'), { contentType: '', metadata: {}, signal: never })
+  await node.startWithStore()
+  for (let seconds = 0; seconds < 20; seconds += 1) await node.until('a second', () => true, 1_000)
+  expect(await node.objects()).toHaveLength(2)
+  expect([node.copies.objects, node.copies.oldestMs]).toEqual([0, 0])
+})
+
 test('records whose keys cannot be read keep their copies', async () => {
   const node = await new CopyingNode(stores).startWithStore()
   const seq = await node.storeRecord('record')

@@ -49,6 +49,8 @@ type StoredObject = { readonly bytes: number; readonly atMs: number; readonly ha
 /** The objects from `below` on, without a gap. */
 class Incarnation {
   below: number
+  /** Whether it has idempotency keys, and no records. */
+  hasKeys = false
   readonly objects: StoredObject[] = []
   readonly segments = new Map<string, HeldSegment>()
 
@@ -137,7 +139,9 @@ export class HeldObjects {
       else segment.bytes += bytes
       total += bytes
     }
-    const hasRecords = !pieces.some(({ logName }) => logName === keysLogName)
+    if (pieces.some(({ logName }) => logName === keysLogName)) held.hasKeys = true
+    // A damaged one has no pieces. It is of the same kind as those before it.
+    const hasRecords = !held.hasKeys
     held.objects.push({ bytes: total, atMs: this.#options.clock.monotonic(), hasRecords })
   }
 
