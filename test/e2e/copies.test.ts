@@ -86,6 +86,38 @@ test('while the copy store fails, only endpoints with two copies are refused, an
   await until('the three records', async () => (await records()) === 3, 30_000)
 }, 120_000)
 
+test('while the disk of the copy store is not mounted, nothing is acknowledged with two copies', async () => {
+  const { installation, store } = await furnished()
+  await using _ = installation
+  const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
+  expect((await installation.ingest(id, '{"n":1}')).status).toBe(202)
+  // As after `umount`: the directory below the mount point is on the disk of this node, and empty.
+  const away = join(installation.directory, 'away')
+  renameSync(store, away)
+  mkdirSync(store)
+  expect((await installation.ingest(id, '{"n":2}')).status).toBe(503)
+  rmSync(store, { recursive: true })
+  renameSync(away, store)
+  await until('records again', async () => (await installation.ingest(id, '{"n":3}')).status === 202, 30_000)
+}, 120_000)
+
+test('a node that starts while the disk of its copy store is not mounted acknowledges nothing with two copies', async () => {
+  const { installation, store } = await furnished()
+  await using _ = installation
+  const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
+  expect((await installation.ingest(id, '{"n":1}')).status).toBe(202)
+  await installation.end('ingest', 'SIGTERM')
+  const away = join(installation.directory, 'away')
+  renameSync(store, away)
+  mkdirSync(store)
+  await installation.start('ingest')
+  const ends = Date.now() + 5_000
+  while (Date.now() < ends) expect((await installation.ingest(id, '{"n":2}')).status).toBe(503)
+  rmSync(store, { recursive: true })
+  renameSync(away, store)
+  await until('records again', async () => (await installation.ingest(id, '{"n":3}')).status === 202, 30_000)
+}, 120_000)
+
 test('a node without a copy store refuses such an endpoint: the API with 422, and ingest with 503', async () => {
   const { installation } = await furnished()
   await using _ = installation
