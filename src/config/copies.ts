@@ -24,7 +24,8 @@ const copyUrl: OptionType<CopyUrl> = (value) => {
   const rest = `${url?.username}${url?.password}${url?.search}${url?.hash}${url?.port}`
   if (url?.protocol === 's3:' && url.hostname !== '' && rest === '')
     return { kind: 's3', bucket: url.hostname, prefix: decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '') }
-  if (url?.protocol === 'file:' && url.hostname === '' && rest === '')
+  // Without the slashes it is no URL of a relative path, but of one below /.
+  if (url?.protocol === 'file:' && value.toLowerCase().startsWith('file:///') && rest === '')
     return { kind: 'directory', path: resolve(fileURLToPath(url)) }
   throw new OptionError('must be s3://bucket/prefix or file:///directory')
 }

@@ -18,6 +18,7 @@ export function dataPaths(data: string) {
     nodeFence: join(data, 'node', 'fence'),
     nodeCertificate: join(data, 'node', 'certificate.pem'),
     controlRoot: join(data, 'node', 'control-ca.pem'),
+    copyStore: join(data, 'node', 'copy-store'),
     markerKey: join(data, 'node', 'marker-key'),
     ingestSnapshot: join(data, 'node', 'ingest-snapshot.ndjson'),
     deliverySnapshot: join(data, 'node', 'delivery-snapshot.ndjson'),

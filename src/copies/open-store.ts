@@ -2,6 +2,7 @@
 import type { System } from '#lib/system.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import type { BucketTarget, ObjectStore } from '#objects/object-store.ts'
+import { KnownDirectory } from './known-directory.ts'
 
 export type CopyStoreConfig = {
   readonly copyUrl:
@@ -12,6 +13,8 @@ export type CopyStoreConfig = {
   readonly copyPathStyle: string
   readonly copyAccessKeyId: string | null
   readonly copySecretAccessKey: string | null
+  /** If not set, a directory is used as it is. */
+  readonly paths?: { readonly copyStore: string }
 }
 
 export type OpenedCopyStore = {
@@ -22,9 +25,11 @@ export type OpenedCopyStore = {
 }
 
 export async function openCopyStore(config: CopyStoreConfig, system: System): Promise<OpenedCopyStore> {
-  const { copyUrl, copyRegion: region } = config
+  const { copyUrl, copyRegion: region, paths } = config
   if (copyUrl.kind === 'directory') {
-    const stores = new DirectoryStores({ ...system, root: copyUrl.path })
+    const { path: root } = copyUrl
+    const known = paths && new KnownDirectory(system, root, paths.copyStore)
+    const stores = new DirectoryStores({ ...system, root, ...(known && { verifyRoot: () => known.verify() }) })
     return { store: stores.open(targetOf('copies', region)), prefix: '', close: () => undefined }
   }
   // Imported on demand: the AWS SDK is large.

@@ -20,6 +20,8 @@ export type DirectoryStoresOptions = {
   readonly groupId?: number | null
   /** Signs download URLs. Without it `presign` fails. */
   readonly signedUrls?: SignedUrls
+  /** Called before each use of the root. Rejects if it must not be used. */
+  readonly verifyRoot?: () => Promise<void>
 }
 
 /**
@@ -31,12 +33,13 @@ export type DirectoryStoresOptions = {
 export class DirectoryStores implements ObjectStores {
   readonly #context: Context
 
-  constructor({ root, groupId = null, signedUrls, files }: DirectoryStoresOptions) {
+  constructor({ root, groupId = null, signedUrls, files, verifyRoot = async () => undefined }: DirectoryStoresOptions) {
     const folders = new BucketFolders(root, files)
     this.#context = {
       root,
       files,
       signedUrls,
+      verifyRoot,
       folders,
       access: new BucketAccess(root, groupId, files),
       folderCase: new FolderCase(root, files),
@@ -77,6 +80,7 @@ type Context = {
   readonly root: string
   readonly files: Files
   readonly signedUrls: SignedUrls | undefined
+  readonly verifyRoot: () => Promise<void>
   readonly folders: BucketFolders
   readonly access: BucketAccess
   readonly folderCase: FolderCase
@@ -161,6 +165,7 @@ class DirectoryStore implements ObjectStore {
   }
 
   async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {
+    await this.#context.verifyRoot()
     const root = join(this.#context.root, await this.#context.folders.folderOf(this.#bucket))
     // The last part of the prefix may be the beginning of a name.
     const directory = join(root, ...prefix.split('/').slice(0, -1).map(toFileName))
@@ -183,6 +188,7 @@ class DirectoryStore implements ObjectStore {
   }
 
   async #path(key: string): Promise<string> {
+    await this.#context.verifyRoot()
     return pathOf(this.#context.root, await this.#context.folders.folderOf(this.#bucket), key)
   }
 
@@ -205,8 +211,9 @@ class DirectoryStore implements ObjectStore {
     signal?.throwIfAborted()
     const { root, files, access, folderCase } = this.#context
     const incomingDirectory = join(root, incomingFolder)
+    const objectPath = await this.#path(key)
     await files.makeDirectory(incomingDirectory)
-    const path = await folderCase.pathForWriting(await this.#path(key), key)
+    const path = await folderCase.pathForWriting(objectPath, key)
     // Named after the object, so that a retry overwrites what a crash left.
     const incoming = join(incomingDirectory, `${createHash('sha256').update(path).digest('hex')}${part}`)
     await write(incoming)

@@ -166,3 +166,14 @@ test('--store checks a copy store that is not configured, with the settings besi
     expect.stringContaining('of several such puts at once one is taken'),
   ])
 })
+
+test.each(['', 'file:copies'])('--store "%s" names no copy store', async (store) => {
+  const { code, out, err } = await runCli(['doctor', '--store', store], {
+    environment: { INLET_DATA_DIR: join(directory, 'nowhere') },
+  })
+  expect([code, `${out}${err}`]).toEqual([
+    expect.any(Number),
+    expect.stringContaining('must be s3://bucket/prefix or file:///directory'),
+  ])
+  expect(code).not.toBe(0)
+})

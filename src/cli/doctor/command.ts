@@ -1,5 +1,6 @@
 /** `inlet doctor`: checks this machine, its installation and the connection of this user, and says what to do. Changes nothing. */
 import { errorMessage } from '#lib/error-message.ts'
+import { UserError } from '#lib/user-error.ts'
 import { readProfiles } from '../remote/profiles.ts'
 import type { CliContext } from '../terminal/context.ts'
 import { type JsonFlags, printJson } from '../terminal/print-json.ts'
@@ -12,12 +13,16 @@ import { checkMachine } from './machine.ts'
 /** The exit code is 1 if a check fails. Warnings do not change it. */
 export async function examine(this: CliContext, { json, store }: JsonFlags & { readonly store?: string }): Promise<void> {
   const findings =
-    store === undefined
-      ? [...(await checkHere(this)), ...(await checkThere(this))]
-      : await checkCopies(await this.readConfig({ INLET_COPY_URL: store }))
+    store === undefined ? [...(await checkHere(this)), ...(await checkThere(this))] : await checkNamedStore(this, store)
   if (json) printJson(this, findings)
   else for (const finding of findings) this.process.stdout.write(describe(finding))
   if (findings.some(({ status }) => status === 'fail')) this.process.exitCode = 1
+}
+
+async function checkNamedStore(context: CliContext, store: string): Promise<readonly Finding[]> {
+  const { paths, ...config } = await context.readConfig({ INLET_COPY_URL: store })
+  if (config.copyUrl === null) throw new UserError('--store: must be s3://bucket/prefix or file:///directory, not empty')
+  return await checkCopies(config)
 }
 
 async function checkHere(context: CliContext): Promise<readonly Finding[]> {

@@ -10,11 +10,17 @@ const checkMsMax = 60_000
 const check = 'copy store'
 
 /** Checks that of the configuration, if there is one. */
-export async function checkCopies(config: Config): Promise<readonly Finding[]> {
+export async function checkCopies(
+  config: Omit<CopyStoreConfig, 'copyUrl'> & Pick<Config, 'copyUrl'>,
+): Promise<readonly Finding[]> {
   const { copyUrl } = config
   if (copyUrl === null) return []
   const settings = { ...config, copyUrl }
-  return attempt(check, 'correct INLET_COPY_URL and the settings beside it: docs/acknowledgements.md', () => run(settings))
+  return attempt(
+    check,
+    'correct INLET_COPY_URL and INLET_COPY_… beside it; its key is INLET_COPY_ACCESS_KEY_ID: docs/acknowledgements.md',
+    () => run(settings),
+  )
 }
 
 async function run(config: CopyStoreConfig): Promise<readonly Finding[]> {

@@ -108,9 +108,11 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
         )
       else {
         await onDelivered?.()
-        logger.notice(
-          `nothing is left: the directory can be removed, and after ${nodeLimits.healthySeconds} seconds the node, with inlet nodes remove`,
-        )
+        const wait = `after ${nodeLimits.healthySeconds} seconds`
+        // A takeover of copies removes its directory by itself.
+        const next =
+          onDelivered === undefined ? `the directory can be removed, and ${wait} the node` : `${wait} the node can be removed`
+        logger.notice(`nothing is left: ${next}, with inlet nodes remove`)
       }
       finished.resolve(forPerson > 0 ? 1 : 0)
     } else if (JSON.stringify(progress) !== printed && clock.monotonic() - printedAt >= reportMs) {
