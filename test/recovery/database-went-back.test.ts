@@ -112,23 +112,24 @@ describeWith('processes', 'a database that went back', () => {
     await keepCopy()
     await inlet.start(...processes)
     const key = await inlet.ok('POST', '/v1/keys', { name: 'till', scopes: ['ingest'] })
-    // Delivery has no keys.
-    await inlet.ok('PATCH', `/v1/endpoints/${id}`, { segment_bytes: 8_000_000 })
     const send = async () => {
       const headers = { 'x-api-key': key.api_key, 'content-type': 'application/json' }
       return (await fetch(`${inlet.ingestUrl}/v1/ingest?endpoint=${id}`, { method: 'POST', headers, body: '1' })).status
     }
     await until('the key on the node', async () => (await send()) === 202)
-    /** As the files say that a start without control reads. */
-    const refusing = () =>
-      ['ingest', 'delivery'].filter((name) => {
+    /** As the files say that a start without control reads: the last line is a checksum. */
+    const stored = () =>
+      ['ingest', 'delivery'].map((name) => {
         const lines = readFileSync(join(inlet.directory, 'node', `${name}-snapshot.ndjson`), 'utf8')
           .trimEnd()
           .split('\n')
-        // The last line is a checksum.
-        return JSON.parse(lines.at(-2) ?? '').refusing === true
+        return JSON.parse(lines.at(-2) ?? '') as { readonly epoch: number; readonly refusing?: true }
       })
-    await until('both processes to know it', async () => (await endpointOf(id)).status === 'active', 30_000)
+    const refusing = () => stored().filter((each) => each.refusing === true)
+    const before = Math.max(...stored().map(({ epoch }) => epoch))
+    // Delivery has no keys.
+    await inlet.ok('PATCH', `/v1/endpoints/${id}`, { segment_bytes: 8_000_000 })
+    await until('both processes to know it', () => stored().every(({ epoch }) => epoch > before), 30_000)
     await inlet.end('control', 'SIGTERM')
     copyDatabase(inlet.directory, newest)
     removeDatabase()
