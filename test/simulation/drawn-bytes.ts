@@ -1,22 +1,15 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import crypto, { type UUID } from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 import type { Random } from '#lib/random.ts'
 
-/** Others in this process have bytes of their own: a test that ran before may have left a connection. */
-const isHistory = new AsyncLocalStorage<true>()
-
 /** Control makes ids and versions from the randomness of Node: while this runs, they come from the seed. */
 export async function withDrawnBytes<T>(random: Random, run: () => Promise<T>): Promise<T> {
   const { randomBytes, randomUUID } = crypto
-  const draw = (size: number) =>
-    isHistory.getStore() === undefined
-      ? randomBytes(size)
-      : Buffer.from(Array.from({ length: size }, () => Math.floor(random.fraction() * 256)))
+  const draw = (size: number) => Buffer.from(Array.from({ length: size }, () => Math.floor(random.fraction() * 256)))
   Object.assign(crypto, { randomBytes: draw, randomUUID: () => toUuid(draw(16).toString('hex')) })
   syncBuiltinESMExports()
   try {
-    return await isHistory.run(true, run)
+    return await run()
   } finally {
     Object.assign(crypto, { randomBytes, randomUUID })
     syncBuiltinESMExports()
