@@ -89,8 +89,8 @@ describeGateway('copies on S3', (gateway) => {
       return status_reasons.join().includes('another machine has taken over this node, and has its copies')
     })
     await removeRestored(place, restored, signal)
-    // One fence, and the object that closes the incarnation.
-    expect(await keys()).toHaveLength(2)
+    // One fence, and the objects that close the incarnations of records and of keys.
+    expect(await keys()).toHaveLength(3)
     opened.close()
   })
 })
