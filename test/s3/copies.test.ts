@@ -33,8 +33,10 @@ describeGateway('copies on S3', (gateway) => {
     await using installation = await Installation.create({ environment })
     await installation.start('control', 'ingest', 'delivery')
     const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
+    // Until the store has answered a new node, records are refused.
+    await until('the store', async () => (await installation.ingest(id, '{"n":1}')).status === 202)
     let nodeId = ''
-    for (let n = 1; n <= 20; n += 1) {
+    for (let n = 2; n <= 20; n += 1) {
       const { status, body } = await installation.ingest(id, `{"n":${n}}`)
       expect(status).toBe(202)
       nodeId = body.node_id
