@@ -9,7 +9,10 @@ import axe, { type AxeResults } from 'axe-core'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { test as base, describe, expect } from 'vitest'
 import { Installation } from './installation.ts'
+import { leaveToFixtures } from './left-processes.ts'
 import { until } from './until.ts'
+
+leaveToFixtures()
 
 const program = process.env['INLET_TEST_CHROMIUM']
 

@@ -16,6 +16,13 @@ const graceMsMax = 20_000
 /** The pool of delivery-node.ts, which all files of a test process share. It ends with that process. */
 const shared = /\/convert-worker\.ts$/
 
+let isLeftToFixtures = false
+
+/** Fixtures of a file end what they have started after its last hook: nothing is looked for in this test process. */
+export function leaveToFixtures(): void {
+  isLeftToFixtures = true
+}
+
 type Left = { readonly pid: number; readonly command: string }
 type Read = Left & { readonly parent: number; readonly isMarked: boolean }
 
@@ -36,6 +43,7 @@ export function markChildren(): void {
 
 /** Kills the marked processes that have not ended within the time, with their descendants, and throws an error with their commands. */
 export async function failIfRunning(graceMs = graceMsMax): Promise<void> {
+  if (isLeftToFixtures) return
   await until('the processes to end', () => running().length === 0, graceMs).catch(() => undefined)
   const left = running()
   if (left.length === 0) return
