@@ -6,6 +6,7 @@
 
 import type { Config } from '#config/config.ts'
 import { type Backlog, countWaiting, isWaiting, type Waiting } from '#delivery/segments/backlog.ts'
+import type { Receiver } from '#ingest/adopted/hand-over.ts'
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
@@ -54,9 +55,6 @@ type Hooks = { readonly logger: Logger; readonly clock: Clock }
  * the adopted one.
  */
 type AdoptedIngest = App & { readonly refused: Promise<void>; hasHandedOver(): boolean }
-
-/** The node on this machine, and where it looks for the idempotency keys of lost ones. */
-type Receiver = { readonly directory: string; readonly nodeId: string; readonly isOnDisk: boolean }
 
 type IngestHooks = Hooks & { readonly stopping: AbortSignal; readonly receiver: Receiver | undefined }
 
