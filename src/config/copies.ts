@@ -24,7 +24,7 @@ const copyUrl: OptionType<CopyUrl> = (value) => {
   const rest = `${url?.username}${url?.password}${url?.search}${url?.hash}${url?.port}`
   if (url?.protocol === 's3:' && url.hostname !== '' && rest === '')
     return { kind: 's3', bucket: url.hostname, prefix: decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '') }
-  // Without the slashes it is no URL of a relative path, but of one below /.
+  // As a URL, `file:copies` is `/copies`, and not what its writer means.
   if (url?.protocol === 'file:' && value.toLowerCase().startsWith('file:///') && rest === '')
     return { kind: 'directory', path: resolve(fileURLToPath(url)) }
   throw new OptionError('must be s3://bucket/prefix or file:///directory')
