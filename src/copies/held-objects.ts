@@ -43,8 +43,7 @@ export type HeldObjectsOptions = {
 /** `first`: the first object that may be needed for it. */
 type HeldSegment = { readonly ref: SegmentRef; first: number; bytes: number }
 
-/** `hasRecords`: others have nothing but idempotency keys. */
-type StoredObject = { readonly bytes: number; readonly atMs: number; readonly hasRecords: boolean }
+type StoredObject = { readonly bytes: number; readonly atMs: number }
 
 /** The objects from `below` on, without a gap. */
 class Incarnation {
@@ -140,9 +139,7 @@ export class HeldObjects {
       total += bytes
     }
     if (pieces.some(({ logName }) => logName === keysLogName)) held.hasKeys = true
-    // A damaged one has no pieces. It is of the same kind as those before it.
-    const hasRecords = !held.hasKeys
-    held.objects.push({ bytes: total, atMs: this.#options.clock.monotonic(), hasRecords })
+    held.objects.push({ bytes: total, atMs: this.#options.clock.monotonic() })
   }
 
   /** Removes what is not needed any more, the oldest first. */
@@ -218,10 +215,10 @@ export class HeldObjects {
   /** Puts what old objects still hold into new ones, if they keep more that is not needed any more. */
   async #carryOld(incarnation: string, held: Incarnation, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
-    for (let carried = 0; carried < copyLimits.carriedAtOnce && held.isMostlyWaste(); carried += 1) {
+    for (let carried = 0; carried < copyLimits.carriedAtOnce && !held.hasKeys && held.isMostlyWaste(); carried += 1) {
       const number = held.needed()
       const object = held.objects[number - held.below]
-      if (object?.hasRecords !== true || clock.monotonic() - object.atMs < copyLimits.carriedAfterMs) return
+      if (object === undefined || clock.monotonic() - object.atMs < copyLimits.carriedAfterMs) return
       await this.#carry(incarnation, held, number, signal)
     }
   }
@@ -250,7 +247,7 @@ export class HeldObjects {
   }
 
   #withRecords(): readonly StoredObject[] {
-    return [...this.#incarnations.values()].flatMap(({ objects }) => objects.filter(({ hasRecords }) => hasRecords))
+    return [...this.#incarnations.values()].flatMap(({ hasKeys, objects }) => (hasKeys ? [] : objects))
   }
 
   async #setBelow(below: WriterState['below'], signal: AbortSignal): Promise<void> {
