@@ -35,6 +35,8 @@ export class NodeFence {
   readonly #options: NodeFenceOptions
   readonly #listeners = new Set<() => void>()
   #fence: Fence | undefined
+  /** The log of this process has it. */
+  #isSaid = false
   #wasAccepted = false
   #isStopping = false
   #opened = Promise.withResolvers<void>()
@@ -94,6 +96,7 @@ export class NodeFence {
     this.#wasAccepted = true
     if (this.#fence === undefined) return
     this.#fence = undefined
+    this.#isSaid = false
     this.#opened.resolve()
     const { path, files, logger } = this.#options
     logger.notice('control accepts this node again')
@@ -102,11 +105,14 @@ export class NodeFence {
 
   /** Control refused the credential, for a reason that only an operator changes. */
   async refused(fence: Fence): Promise<void> {
-    if (this.#fence === fence) return
+    const isStored = this.#fence === fence
+    if (isStored && this.#isSaid) return
     const { path, files, logger } = this.#options
     if (this.#fence === undefined) this.#opened = Promise.withResolvers()
     this.#fence = fence
+    this.#isSaid = true
     logger.error({ next: nextSteps[fence] }, reasons[fence])
+    if (isStored) return
     this.#notifyIfFinal()
     try {
       await writeDurably(files, path, Buffer.from(`${fence}\n`))
