@@ -19,7 +19,7 @@ import type { ObjectStore } from '#objects/object-store.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
 import { CopyError } from './copy-error.ts'
 import { copyName, fenceName } from './copy-names.ts'
-import { type CopyHeader, encodeCopy, readCopy } from './copy-object.ts'
+import { CopyEncoder, type CopyHeader, readCopy } from './copy-object.ts'
 import { copyLimits } from './limits.ts'
 
 export type CopierOptions = {
@@ -76,6 +76,7 @@ export class Copier {
   readonly puts = new Durations(putBounds)
   readonly #options: CopierOptions
   readonly #findFence: () => Promise<boolean>
+  readonly #encoder = new CopyEncoder()
   readonly #stopping = new AbortController()
   #gathering: Window | undefined
   /** The windows that are closed and not copied, the oldest first. */
@@ -248,7 +249,7 @@ export class Copier {
       writer: random.bytes(16).toString('hex'),
       createdAtMicros: clock.now() * 1_000,
     }
-    const object = await encodeCopy(header, window.pieces)
+    const object = await this.#encoder.encode(header, window.pieces)
     const name = copyName(folder, incarnation, number)
     const startedAtMs = clock.monotonic()
     await this.#untilItWorks(async (signal) => {

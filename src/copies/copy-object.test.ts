@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { type CopyHeader, DamagedCopyError, decodeCopy, encodeCopy } from './copy-object.ts'
+import { CopyEncoder, type CopyHeader, DamagedCopyError, decodeCopy, encodeCopy } from './copy-object.ts'
 
 const golden = (name: string) => readFileSync(resolve(import.meta.dirname, '../../test/fixtures/copies', name))
 const header: Omit<CopyHeader, 'kind' | 'number'> = {
@@ -32,6 +32,16 @@ test('what an earlier release has put is read', async () => {
     ],
   })
   expect(await decodeCopy(golden('closing'))).toEqual({ ...header, kind: 'closing', number: 8, pieces: [] })
+})
+
+test('objects that are encoded at once do not mix', async () => {
+  const encoder = new CopyEncoder()
+  const sizes = [5, 200_000, 3, 100_000]
+  const objects = sizes.map((bytes, number) =>
+    encoder.encode({ ...header, kind: 'pieces', number }, [{ ...segment, at: 0, chunks: [Buffer.alloc(bytes, number)] }]),
+  )
+  for (const [number, object] of (await Promise.all(objects)).entries())
+    expect(await decodeCopy(object)).toMatchObject({ number, pieces: [{ chunks: [Buffer.alloc(sizes[number] ?? 0, number)] }] })
 })
 
 test('each bit that flips is damage, and so is an object that is cut', async () => {

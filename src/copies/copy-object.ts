@@ -61,14 +61,42 @@ const HEADER_BYTES = 96
 const PIECE_HEADER_BYTES = 32
 const kinds = ['pieces', 'closing'] as const
 
-export async function encodeCopy(header: CopyHeader, pieces: readonly SegmentPiece[]): Promise<Uint8Array> {
-  const content = Buffer.concat(pieces.flatMap((piece) => [encodePieceHeader(piece), ...piece.chunks]))
+/** Encodes one object after the other in memory that it keeps: fresh memory for each costs more than its compression. */
+export class CopyEncoder {
+  #memory = Buffer.alloc(0)
+  #last: Promise<unknown> = Promise.resolve()
+
+  encode(header: CopyHeader, pieces: readonly SegmentPiece[]): Promise<Uint8Array> {
+    const object = this.#last.then(() => encode(header, pieces.length, this.#lay(pieces)))
+    this.#last = object.catch(() => undefined)
+    return object
+  }
+
+  /** Returns the content of the object, which the next call overwrites. */
+  #lay(pieces: readonly SegmentPiece[]): Buffer {
+    const chunks = pieces.flatMap((piece) => [encodePieceHeader(piece), ...piece.chunks])
+    const bytes = pieceBytes({ chunks })
+    if (bytes > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(bytes)
+    let at = 0
+    for (const chunk of chunks) {
+      this.#memory.set(chunk, at)
+      at += chunk.byteLength
+    }
+    return this.#memory.subarray(0, bytes)
+  }
+}
+
+export function encodeCopy(header: CopyHeader, pieces: readonly SegmentPiece[]): Promise<Uint8Array> {
+  return new CopyEncoder().encode(header, pieces)
+}
+
+async function encode(header: CopyHeader, count: number, content: Buffer): Promise<Uint8Array> {
   const body = await compress(content, { params: { [constants.ZSTD_c_compressionLevel]: 1 } })
   const bytes = Buffer.alloc(HEADER_BYTES)
   MAGIC.copy(bytes)
   bytes.writeUInt16LE(VERSION, 8)
   bytes.writeUInt16LE(kinds.indexOf(header.kind), 10)
-  bytes.writeUInt32LE(pieces.length, 12)
+  bytes.writeUInt32LE(count, 12)
   writeUInt64(bytes, header.number, 16)
   writeUInt64(bytes, header.createdAtMicros, 24)
   bytes.write(header.nodeId.replaceAll('-', ''), 32, 'hex')
