@@ -40,16 +40,23 @@ export const Loss = z.object({
     .min(0)
     .nullable()
     .meta({ description: 'the last segment that the node reported; null if it did not say' }),
+  summary: z.string().meta({
+    description: 'what is lost, as of when, and what comes on top: a sentence for people',
+    examples: [
+      'up to 285 acknowledged records, as of 2026-11-20T08:12:04.000Z, and what was acknowledged later',
+      'any record acknowledged after 2026-11-20T08:12:04.000Z (none was known to wait then)',
+    ],
+  }),
   segments: z
     .int()
     .min(0)
     .meta({ description: 'by the reports of the node, without those that were delivered before it lost its place' }),
   records: z.int().min(0).nullable().meta({
     description:
-      'at most so many were lost, by its reports; null if it had not counted them. What it acknowledged after the last one is not counted',
+      'at most so many were lost of what was acknowledged by `reported_at`; null if the node had not counted them. What it acknowledged later is lost as well, and is not counted',
   }),
   bytes: z.int().min(0).meta({ description: 'size of these segments on the disk of the node, at most' }),
-  reported_at: Timestamp.meta({ description: 'when the node last reported what its disk held' }),
+  reported_at: Timestamp.meta({ description: 'as of when the counts are: when the node last reported what its disk held' }),
   recorded_at: Timestamp.meta({
     description: 'when the node was last removed, its id released or its log adopted, or its disk first reported',
   }),

@@ -278,7 +278,7 @@ test('what was lost with a node is listed and confirmed, and its receipt says so
   expect((await user.inlet(['receipts', 'show', 'till', `${node.id}-3`])).out).toContain('state: lost')
   const [loss] = await user.json('losses', 'list', '--state', 'open')
   expect((await user.inlet(['losses', 'confirm', loss.id])).err).toContain(
-    `up to 12 records (1 segment) of till on node fra-1 (${node.id}): the loss will be confirmed`,
+    `up to 12 acknowledged records of till on node fra-1 (${node.id}), as of ${loss.reported_at}, and what was acknowledged later: the loss will be confirmed`,
   )
   expect((await user.inlet(['losses', 'confirm', node.id])).err).toContain(`there is no loss ${node.id}`)
   expect((await user.inlet(['losses', 'confirm', loss.id, '--yes'])).out).toContain('state: confirmed')

@@ -60,10 +60,12 @@ describe('GET /v1/losses', () => {
       state: 'open',
       ...{ first_segment_seq: 42, last_segment_seq: 43, segments: 2, records: 285, bytes: 91_204, is_node_back: false },
       ...{ recovered: { segments: 0, records: 0, bytes: 0 }, recovered_at: null, confirmed_at: null, confirmed_by: null },
+      summary: `up to 285 acknowledged records, as of ${loss.reported_at}, and what was acknowledged later`,
     })
+    expect(removal.body.note).toContain(`what it acknowledged after ${loss.reported_at} is not counted, and lost with its disk`)
     expect(Date.parse(loss.recorded_at) - Date.parse(loss.reported_at)).toBeGreaterThanOrEqual(16_000)
     expect(await reasons()).toContain(
-      `up to 285 acknowledged records of node ${name} (${node.id}), from segment 42 on, were not delivered when it was removed at ${loss.recorded_at}: bring its disk back (inlet node --adopt DIR --join-token TOKEN), or confirm the loss (inlet losses confirm ${loss.id})`,
+      `up to 285 acknowledged records of node ${name} (${node.id}), from segment 42 on, as of ${loss.reported_at}, and what was acknowledged later, were not delivered when it was removed at ${loss.recorded_at}: bring its disk back (inlet node --adopt DIR --join-token TOKEN), or confirm the loss (inlet losses confirm ${loss.id})`,
     )
     const { items } = (await account.get('/v1/audit-events?operation=recordLosses')).body
     expect(items).toMatchObject([{ actor: 'inlet', resource_id: node.id, account_id: account.account_id }])
@@ -100,7 +102,7 @@ describe('GET /v1/losses', () => {
     expect(await losses()).toMatchObject([
       { first_segment_seq: null, last_segment_seq: null, segments: 1, records: null, bytes: 70 },
     ])
-    expect(await reasons()).toContain(`70 bytes of acknowledged records of node ${node.id} were not delivered`)
+    expect(await reasons()).toContain(`70 bytes of acknowledged records of node ${node.id}, as of `)
     expect((await receipt(5)).body).toMatchObject({ state: 'lost' })
     await node.registerAgain()
     await commit(5, 6)
@@ -239,11 +241,15 @@ describe('GET /v1/endpoints/{id}/receipts/{receipt_id}', () => {
     await commit(1)
     await hold(2, 3)
     await remove(node.id)
-    const [{ id }] = await losses()
+    const [{ id, reported_at }] = await losses()
     expect((await receipt(1)).body).toMatchObject({ state: 'delivered' })
-    for (const seq of [2, 3]) expect((await receipt(seq)).body).toMatchObject({ state: 'lost', loss_id: id })
+    const included = expect.stringContaining(
+      `; the loss counts what was acknowledged by ${reported_at}, and later records of the segment are lost as well`,
+    )
+    for (const seq of [2, 3]) expect((await receipt(seq)).body).toMatchObject({ state: 'lost', loss_id: id, reason: included })
     // The node may have begun it after its last report. The loss does not include it.
-    expect((await receipt(4)).body).toMatchObject({ state: 'lost', loss_id: null })
+    const later = `; its loss has what was acknowledged by ${reported_at}, and the segment is later`
+    expect((await receipt(4)).body).toMatchObject({ state: 'lost', loss_id: null, reason: expect.stringContaining(later) })
     expect(await receipt(1_004)).toMatchObject({ status: 404 })
   })
 

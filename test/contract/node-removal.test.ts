@@ -74,7 +74,9 @@ describe('DELETE /v1/nodes/{id}', () => {
           { endpoint_id: unknown, owner: 'unknown', bytes: 900 },
           { endpoint_id: endpoint.id, endpoint_name: 'checkout', account_id: account.account_id, owner: 'active', bytes: 100 },
         ],
-        note: expect.stringMatching(/^the node is silent since .*Z: what it accepted after its last report is not counted$/),
+        note: expect.stringMatching(
+          /^the node is silent since .*Z: what it acknowledged after .*Z is not counted, and lost with its disk$/,
+        ),
       },
     })
     expect((await account.get(`/v1/endpoints/${endpoint.id}`)).body.lag).toMatchObject({ open_segments: 0, undelivered_bytes: 0 })

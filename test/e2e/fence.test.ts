@@ -68,7 +68,7 @@ test.each([
     expect((await operator('DELETE', `/v1/nodes/${nodeId}${path}`)).status).toBeLessThan(300)
     const reasons: string = (await endpoint()).status_reasons.join('; ')
     expect(reasons).toContain(`1 acknowledged record of node ${nodeId}, from segment `)
-    expect(reasons).toContain(`was not delivered when ${when} at `)
+    expect(reasons).toContain(`, and what was acknowledged later, were not delivered when ${when} at `)
     expect(reasons).toContain('bring its disk back (inlet node --adopt DIR --join-token TOKEN)')
     expect(reasons).toContain('; confirm the loss only after that (inlet losses confirm')
     await until('a pause that is no heartbeat', () => performance.now() - stoppedAt > 3_000)
@@ -171,7 +171,10 @@ test('what is lost with a disk is a loss until the disk is back, and receipts te
   const receipt = () => installation.ok('GET', `/v1/endpoints/${id}/receipts/${nodeId}-0`)
   expect(await receipt()).toMatchObject({ state: 'lost', loss_id: (await losses())[0].id })
   const { status_reasons } = await installation.ok('GET', `/v1/endpoints/${id}`)
-  expect(status_reasons.join()).toContain('up to 5 acknowledged records')
+  const [{ reported_at }] = await losses()
+  expect(status_reasons.join()).toContain(
+    `up to 5 acknowledged records of node ${nodeId}, from segment 0 on, as of ${reported_at}, and what was acknowledged later, were not delivered`,
+  )
 
   const adoption = await installation.run('node', '--adopt', disk)
   expect([adoption.exitCode, adoption.log]).toEqual([0, expect.stringContaining('log adopted')])

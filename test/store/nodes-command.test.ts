@@ -112,7 +112,7 @@ describeStores('inlet nodes', (test) => {
     expect(items).toMatchObject([{ endpoint_id: endpoint, node_id: id, segments: 2, records: 12, first_segment_seq: 3 }])
     expect(await sumOpenLosses(store.db)).toEqual({ losses: 1, records: 12, bytes: 9 })
     expect((await inlet(store.url, 'losses')).out).toMatch(
-      new RegExp(`open +${account} .* 2 +12 +9 +- +${items[0]?.id} +-$`, 'm'),
+      new RegExp(`open +${account} .* 2 +12 +9 +${items[0]?.reported_at} +- +${items[0]?.id} +-$`, 'm'),
     )
     expect((await inlet(store.url, 'losses', '--account', newId())).out).toBe('There are no losses.\n')
     expect((await inlet(store.url, 'losses', '--state', 'perhaps')).err).toContain('--state: ')
@@ -137,7 +137,9 @@ describeStores('inlet nodes', (test) => {
     const confirmed = await inlet(store.url, 'confirm-loss', String(loss?.id))
     expect(confirmed).toMatchObject({
       code: 0,
-      out: expect.stringMatching(`account ${account}: up to 12 records .* on node ${node}`),
+      out: expect.stringMatching(
+        `account ${account}: up to 12 acknowledged records of .* on node ${node}, as of .*, and what was acknowledged later\\.`,
+      ),
     })
     expect(await sumOpenLosses(store.db)).toMatchObject({ losses: 0 })
     expect(await inlet(store.url, 'confirm-loss', String(loss?.id))).toMatchObject({ code: 0 })

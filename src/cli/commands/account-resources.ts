@@ -266,6 +266,7 @@ export const lossesCommands = buildRouteMap({
         SEGMENTS: 'segments',
         RECORDS: 'records',
         SIZE: ['bytes', 'bytes'],
+        'AS OF': 'reported_at',
         RECOVERED: 'recovered.records',
         SEARCHED: 'searched_at',
         ID: 'id',

@@ -930,13 +930,15 @@ readonly cause: "node_removed" | "node_released" | "node_adopted" | "node_taken_
 readonly first_segment_seq: number | null
 /** the last segment that the node reported; null if it did not say */
 readonly last_segment_seq: number | null
+/** what is lost, as of when, and what comes on top: a sentence for people */
+readonly summary: string
 /** by the reports of the node, without those that were delivered before it lost its place */
 readonly segments: number
-/** at most so many were lost, by its reports; null if it had not counted them. What it acknowledged after the last one is not counted */
+/** at most so many were lost of what was acknowledged by `reported_at`; null if the node had not counted them. What it acknowledged later is lost as well, and is not counted */
 readonly records: number | null
 /** size of these segments on the disk of the node, at most */
 readonly bytes: number
-/** when the node last reported what its disk held */
+/** as of when the counts are: when the node last reported what its disk held */
 readonly reported_at: string
 /** when the node was last removed, its id released or its log adopted, or its disk first reported */
 readonly recorded_at: string

@@ -118,12 +118,15 @@ async function explainUndelivered(
   // Commits are kept for a time, and the oldest go first. An unknown node never delivered anything.
   if (before === undefined && (after !== undefined || node === 'unknown' || wasDelivered(seq, holder, found)))
     throw unknownSegment()
-  if (node !== 'registered') return lost(`the node was removed before it delivered the segment${describeDoubt(found)}`)
+  if (node !== 'registered')
+    return lost(`the node was removed before it delivered the segment${describeUncounted(seq, found)}${describeDoubt(found)}`)
   if (after !== undefined)
     return lost(`the node delivered later segments, and does not have this one any more${describeDoubt(found)}`)
   if (endpoint === undefined) return deleted
   if (wasSkipped(seq, holder, found) && hasReported(holder, found))
-    return lost(`the machine that has the place of the node now does not have the segment${describeDoubt(found)}`)
+    return lost(
+      `the machine that has the place of the node now does not have the segment${describeUncounted(seq, found)}${describeDoubt(found)}`,
+    )
   return waiting
 }
 
@@ -173,8 +176,14 @@ function describeDoubt(loss: FoundLoss | undefined): string {
   return `; it may be in the bucket all the same: ${next}`
 }
 
+/** The node began the segment after the report that its loss is from. */
+function describeUncounted(seq: number, loss: FoundLoss | undefined): string {
+  if (loss === undefined || loss.last_seq === null || seq <= loss.last_seq) return ''
+  return `; its loss has what was acknowledged by ${loss.reported_at}, and the segment is later`
+}
+
 function describeLoss(loss: FoundLoss): string {
-  const { cause, recorded_at } = loss
+  const { cause, recorded_at, reported_at } = loss
   const doubt = describeDoubt(loss)
   if (cause === 'left_on_disk')
     return `the records are only on the disk of a machine that lost its place to another one, before it delivered the segment${doubt}`
@@ -184,7 +193,8 @@ function describeLoss(loss: FoundLoss): string {
     node_adopted: 'another machine adopted the log of the node',
     node_taken_over: 'the node was lost, and another one took over its copies',
   }[cause]
-  return `${what} at ${recorded_at}, before it delivered the segment${doubt}`
+  const counted = `the loss counts what was acknowledged by ${reported_at}, and later records of the segment are lost as well`
+  return `${what} at ${recorded_at}, before it delivered the segment; ${counted}${doubt}`
 }
 
 function explainWait(segment: SegmentOfNode, holder: LogHolder): string {

@@ -149,7 +149,7 @@ test('names a node that has a name beside its id', () => {
         records: 2,
         bytes: 9,
         first_seq: null,
-        recorded_at: ago(9),
+        recorded_at: ago(8),
         is_node_back: true,
         is_searched: true,
         search_problem: null,
@@ -168,7 +168,14 @@ test('names a node that has a name beside its id', () => {
 describe('a loss', () => {
   const loss: OpenLoss = {
     ...{ id: 'l', endpoint_id: newId(), node_id: 'n', node_name: null, records: 2, bytes: 9, first_seq: 3 },
-    ...{ cause: 'left_on_disk', recorded_at: ago(9), is_node_back: false, is_searched: true, search_problem: null },
+    ...{
+      cause: 'left_on_disk',
+      recorded_at: ago(8),
+      reported_at: ago(9),
+      is_node_back: false,
+      is_searched: true,
+      search_problem: null,
+    },
   }
   const reasonsOf = (losses: readonly OpenLoss[], missingCommits?: Missing) =>
     computeStatus(anEndpoint(), [aNode()], { ...none, losses, missingCommits }, now).reasons.filter((reason) =>
@@ -177,7 +184,7 @@ describe('a loss', () => {
   const machine = 'of a machine that lost its place to another one'
 
   test('that a machine has on its disk may be in the bucket while commits may be missing, or until control has looked there', () => {
-    const what = 'up to 2 acknowledged records of node n, from segment 3 on, are'
+    const what = `up to 2 acknowledged records of node n, from segment 3 on, as of ${ago(9)}, are`
     expect(reasonsOf([loss])).toEqual([
       `${what} only on the disk ${machine}: bring in what is there (docs/fencing.md), or confirm the loss (inlet losses confirm l)`,
     ])
@@ -197,7 +204,9 @@ describe('a loss', () => {
   test('of one record, of one byte, and one more', () => {
     const one = { ...loss, records: 1 }
     expect(reasonsOf([one])).toEqual([
-      expect.stringContaining(`up to 1 acknowledged record of node n, from segment 3 on, is only on the disk ${machine}`),
+      expect.stringContaining(
+        `up to 1 acknowledged record of node n, from segment 3 on, as of ${ago(9)}, is only on the disk ${machine}`,
+      ),
     ])
     expect(reasonsOf([{ ...one, cause: 'node_removed' }], { since: now, isAutomatic: true })).toEqual([
       expect.stringContaining(
@@ -205,13 +214,29 @@ describe('a loss', () => {
       ),
     ])
     expect(reasonsOf([{ ...one, cause: 'node_removed' }])).toEqual([
-      expect.stringContaining('up to 1 acknowledged record of node n, from segment 3 on, was not delivered when it was removed'),
+      expect.stringContaining(
+        `up to 1 acknowledged record of node n, from segment 3 on, as of ${ago(9)}, and what was acknowledged later, were not delivered when it was removed at ${ago(8)}: bring`,
+      ),
     ])
     const uncounted = { ...loss, records: null, bytes: 1, first_seq: null }
-    expect(reasonsOf([uncounted])).toEqual([expect.stringContaining('1 byte of acknowledged records of node n is only on')])
+    expect(reasonsOf([uncounted])).toEqual([
+      expect.stringContaining(`1 byte of acknowledged records of node n, as of ${ago(9)}, is only on`),
+    ])
     expect(reasonsOf(Array(6).fill(loss)).at(-1)).toBe('1 more loss is not confirmed')
     expect(reasonsOf(Array(7).fill(loss)).at(-1)).toBe('2 more losses are not confirmed')
   })
+})
+
+test('a loss of which no record was known says that later ones are lost', () => {
+  const loss: OpenLoss = {
+    ...{ id: 'l', endpoint_id: newId(), node_id: 'n', node_name: null, records: 0, bytes: 9, first_seq: 3 },
+    ...{ cause: 'node_removed', recorded_at: ago(8), reported_at: ago(9), is_node_back: false, is_searched: true },
+    search_problem: null,
+  }
+  const { reasons } = computeStatus(anEndpoint(), [aNode()], { ...none, losses: [loss] }, now)
+  expect(reasons).toEqual([
+    `any record of node n, from segment 3 on, acknowledged after ${ago(9)} (none was known to wait then), was not delivered when it was removed at ${ago(8)}: bring its disk back (inlet node --adopt DIR --join-token TOKEN), or confirm the loss (inlet losses confirm l)`,
+  ])
 })
 
 describe('an endpoint with a name that the name servers do not know', () => {

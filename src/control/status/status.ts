@@ -10,6 +10,7 @@ import type { DestinationStatus } from '#model/destination.ts'
 import { describeEmptyRegion } from '#model/empty-region.ts'
 import { copiesDefault, type EndpointStatus } from '#model/endpoint.ts'
 import { nodeLimits } from '#model/limits.ts'
+import { describeLost, isSingular } from '#model/lost-records.ts'
 import { judgeNaming, listOrderReasons, type NamingFacts, needsNaming } from '#naming/checks/naming.ts'
 import { hasRecentHeartbeat, servingNodes } from '#naming/serving-nodes.ts'
 import type { OpenLoss } from '#store/commits/losses.ts'
@@ -157,20 +158,18 @@ function hasJustRegistered({ registered_at }: NodeFacts, nowMs: number): boolean
 
 function listLossReasons(losses: readonly OpenLoss[], missing: Missing | undefined): readonly string[] {
   const reasons = losses.slice(0, lossReasonsMax).map((loss) => {
-    const { id, node_id, node_name, records, bytes, first_seq } = loss
-    const what =
-      records === null
-        ? `${countNoun(bytes, 'byte')} of acknowledged records`
-        : `up to ${countNoun(records, 'acknowledged record')}`
-    const from = first_seq === null ? '' : `, from segment ${first_seq} on,`
-    return `${what} of node ${namedId(node_id, node_name)}${from} ${describeLoss(loss, doubtOf(loss, missing))} (inlet losses confirm ${id})`
+    const { id, node_id, node_name, first_seq } = loss
+    const from = first_seq === null ? '' : `, from segment ${first_seq} on`
+    const what = describeLost(loss, ` of node ${namedId(node_id, node_name)}${from}`)
+    return `${what}, ${describeLoss(loss, doubtOf(loss, missing))} (inlet losses confirm ${id})`
   })
   const more = losses.length - lossReasonsMax
   return more <= 0 ? reasons : [...reasons, more === 1 ? '1 more loss is not confirmed' : `${more} more losses are not confirmed`]
 }
 
-function describeLoss({ cause, recorded_at, is_node_back, records, bytes }: OpenLoss, doubt: string | undefined): string {
-  const isOne = (records ?? bytes) === 1
+function describeLoss(loss: OpenLoss, doubt: string | undefined): string {
+  const { cause, recorded_at, is_node_back, records } = loss
+  const isOne = isSingular(loss)
   if (cause === 'left_on_disk') return describeLeft(isOne ? 'is' : 'are', doubt)
   const returned =
     cause === 'node_taken_over' ? 'that node delivers what has copies' : 'the node is back, and delivers what it still has'

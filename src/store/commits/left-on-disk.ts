@@ -35,7 +35,8 @@ export async function recordLeftOnDisk(
   for (const owner of await listOwners(db, machine, [...logs.keys()])) {
     const left = logs.get(owner.endpoint_id) ?? []
     const runs = missingOf(left, await listCommitted(db, { node_id: machine.node_id, endpoint_id: owner.endpoint_id }, left))
-    if (runs.length === 0) continue
+    // A segment may have been opened, and nothing acknowledged in it.
+    if (sumMissing(runs).records === 0) continue
     const exactly = { reported_at: now, isExact: true, segments_unknown: 0, records_unknown: 0, boundsUnknown: noBounds }
     await losses.put({ ...owner, node_name }, { cause, runs, bytes: sumMissing(runs).bytes, ...exactly })
   }

@@ -13,6 +13,7 @@ import { safeSum } from '#lib/safe-sum.ts'
 import type { SegmentCommit } from '#model/commit.ts'
 import type { HeldSegments } from '#model/held-segments.ts'
 import { type Loss, LossCause, type LossesQuery, type LossState } from '#model/loss.ts'
+import { describeLost } from '#model/lost-records.ts'
 import type { Page } from '#model/page.ts'
 import { inChunks } from '../chunks.ts'
 import { toTime, toTimeOrNull } from '../columns.ts'
@@ -227,6 +228,7 @@ export type SearchState = { readonly is_searched: boolean; readonly search_probl
 export type OpenLoss = Pick<LossRow, 'id' | 'endpoint_id' | 'node_id' | 'node_name' | 'records' | 'bytes' | 'first_seq'> & {
   readonly cause: LossCause
   readonly recorded_at: string
+  readonly reported_at: string
   readonly is_node_back: boolean
 } & SearchState
 
@@ -255,6 +257,7 @@ export type FoundLoss = {
   readonly state: LossState
   readonly cause: LossCause
   readonly recorded_at: string
+  readonly reported_at: string
   readonly last_seq: number | null
   /** Whether the segment is, or may be, one of those that are missing. What is between them was delivered, maybe so long ago that its commit is gone. */
   readonly isMissing: boolean
@@ -282,8 +285,9 @@ export async function findLossOf(
   const row = rows.find((each) => findRun(each) !== undefined) ?? rows[0]
   if (row === undefined) return undefined
   const run = findRun(row)
-  const { id, cause, last_seq, recorded_at, search_problem } = row
-  const found = { id, state: stateOf(row), cause: LossCause.parse(cause), recorded_at: toTime(recorded_at), last_seq }
+  const { id, last_seq, search_problem } = row
+  const times = { recorded_at: toTime(row.recorded_at), reported_at: toTime(row.reported_at) }
+  const found = { id, state: stateOf(row), cause: LossCause.parse(row.cause), ...times, last_seq }
   const mayBeUnknown = row.segments_unknown > 0 && seq <= (last_seq ?? seq)
   return {
     ...found,
@@ -327,23 +331,26 @@ function selectLosses(db: Db) {
 function selectOpen(db: Db) {
   return db
     .selectFrom('losses')
-    .select(['losses.id', 'endpoint_id', 'losses.node_id', 'node_name', 'records', 'bytes', 'first_seq', 'recorded_at', 'cause'])
+    .select(['losses.id', 'endpoint_id', 'losses.node_id', 'node_name', 'records', 'bytes', 'first_seq', 'cause'])
+    .select(['recorded_at', 'reported_at'])
     .select(isNodeBack.as('is_node_back'))
     .select(['searched_at', 'search_problem'])
     .where('recovered_at', 'is', null)
     .where('confirmed_at', 'is', null)
 }
 
-type OpenRow = Omit<OpenLoss, 'recorded_at' | 'is_node_back' | 'is_searched' | 'cause'> & {
+type OpenRow = Omit<OpenLoss, 'recorded_at' | 'reported_at' | 'is_node_back' | 'is_searched' | 'cause'> & {
   readonly cause: string
   readonly recorded_at: number
+  readonly reported_at: number
   readonly is_node_back: number
   readonly searched_at: number | null
 }
 
-function toOpenLoss({ is_node_back, searched_at, recorded_at, ...row }: OpenRow): OpenLoss {
+function toOpenLoss({ is_node_back, searched_at, recorded_at, reported_at, ...row }: OpenRow): OpenLoss {
   const facts = { is_node_back: is_node_back > 0, is_searched: searched_at !== null }
-  return { ...row, ...facts, cause: LossCause.parse(row.cause), recorded_at: toTime(recorded_at) }
+  const times = { recorded_at: toTime(recorded_at), reported_at: toTime(reported_at) }
+  return { ...row, ...facts, cause: LossCause.parse(row.cause), ...times }
 }
 
 /**
@@ -368,10 +375,11 @@ function stateOf({ recovered_at, confirmed_at }: Pick<LossRow, 'recovered_at' | 
 function toLoss(row: LossRow & { readonly endpoint_name: string; readonly is_node_back: number }): Loss {
   const { id, account_id, endpoint_id, endpoint_name, node_id, node_name, region, segments, records, bytes, confirmed_by } = row
   const cause = LossCause.parse(row.cause)
+  const reported_at = toTime(row.reported_at)
   return {
     ...{ id, account_id, endpoint_id, endpoint_name, node_id, node_name, region, state: stateOf(row), cause },
-    ...{ first_segment_seq: row.first_seq, last_segment_seq: row.last_seq, segments, records, bytes },
-    reported_at: toTime(row.reported_at),
+    ...{ first_segment_seq: row.first_seq, last_segment_seq: row.last_seq, segments, records, bytes, reported_at },
+    summary: describeLost({ records, bytes, reported_at, cause }),
     recorded_at: toTime(row.recorded_at),
     is_node_back: row.is_node_back > 0,
     searched_at: toTimeOrNull(row.searched_at),

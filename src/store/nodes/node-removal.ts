@@ -41,7 +41,7 @@ export async function planRemoval(db: Db, id: string, now: number): Promise<Plan
     endpoints,
     logs,
     losses: 0,
-    note: describeTrust(node, now),
+    note: describeTrust(node, reported_at, now),
   }
   return { removal, obstacle: findObstacle(node, removal, now) }
 }
@@ -100,12 +100,13 @@ function findObstacle(node: NodeFacts, { segments, endpoints, reported_at }: Nod
   return undefined
 }
 
-function describeTrust(node: NodeFacts, now: number): string {
+function describeTrust(node: NodeFacts, reported_at: string | null, now: number): string {
   const seenAt = lastSeenAt(node)
   if (seenAt === undefined) return 'the node has never sent a heartbeat'
   if (isRunning(node, now))
     return 'the node runs, so what it holds changes; if it has a join token or the join secret, it joins again'
-  return `the node is silent since ${seenAt}: what it accepted after its last report is not counted`
+  const since = reported_at === null ? 'all that it acknowledged' : `what it acknowledged after ${reported_at}`
+  return `the node is silent since ${seenAt}: ${since} is not counted, and lost with its disk`
 }
 
 function isRunning(node: NodeFacts, now: number): boolean {

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { type Endpoint, endpointQuery } from '../../api/endpoints.ts'
 import { confirmLoss, type Loss, openLossesQuery } from '../../api/losses.ts'
 import { Callout } from '../../design/callout.tsx'
-import { formatBytes, formatCount } from '../../design/format.ts'
+import { formatCount } from '../../design/format.ts'
 import { Bullets } from '../../design/layout.tsx'
 import { Time } from '../../design/time.tsx'
 import { AskingButton } from '../../shell/asking-button.tsx'
@@ -29,9 +29,8 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
     node_id,
     node_name,
     records,
-    bytes,
     recorded_at,
-    reported_at,
+    summary,
     first_segment_seq,
     recovered,
     is_node_back,
@@ -40,17 +39,16 @@ function OpenLoss({ account, loss }: { readonly account: string; readonly loss: 
     cause,
   } = loss
   const mayConfirm = useMay('member')
-  const amount = records === null ? `Records in ${formatBytes(bytes)}` : `Up to ${formatCount(records)} records`
   return (
     <Callout
       kind="bad"
-      title={`${amount} were lost with a node`}
+      title={records === 0 ? 'Records may be lost with a node' : 'Records were lost with a node'}
       action={mayConfirm && <ConfirmLoss account={account} loss={loss} />}
     >
       <p>
         {cause === 'left_on_disk' ? 'The former machine of node' : 'Node'}{' '}
-        <code title={node_id}>{node_name ?? node_id.slice(0, 8)}</code> {happened[cause]} <Time at={recorded_at} />. It had
-        acknowledged them, and not delivered, as it last reported <Time at={reported_at} />
+        <code title={node_id}>{node_name ?? node_id.slice(0, 8)}</code> {happened[cause]} <Time at={recorded_at} />. It had not
+        delivered {summary}
         {first_segment_seq !== null && `: segment ${first_segment_seq} and later ones`}.
       </p>
       <p>

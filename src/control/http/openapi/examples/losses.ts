@@ -4,6 +4,7 @@ const loss = {
   ...{ id: ids.loss, account_id: ids.account, endpoint_id: ids.endpoint, endpoint_name: 'checkout events', node_id: ids.node },
   ...{ node_name: 'fra-1', region: 'fra' },
   ...{ state: 'open', first_segment_seq: 42, last_segment_seq: 43, segments: 2, records: 285, bytes: 91_204 },
+  summary: 'up to 285 acknowledged records, as of 2026-11-20T08:12:04.000Z, and what was acknowledged later',
   ...{ reported_at: '2026-11-20T08:12:04.000Z', recorded_at: at, is_node_back: false, cause: 'node_removed' },
   ...{ searched_at: at, search_problem: null },
   ...{ recovered: { segments: 0, records: 0, bytes: 0 }, recovered_at: null, confirmed_at: null, confirmed_by: null },
