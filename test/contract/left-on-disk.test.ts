@@ -181,6 +181,86 @@ test('a machine that gets the released id of one that adopted a log delivers not
   expect(await losses()).toMatchObject([{ cause: 'node_adopted', is_node_back: false }])
 })
 
+describe('a machine that comes back', () => {
+  async function lagging() {
+    const given = await inhabited()
+    const { endpoint, node } = given
+    await node.snapshot()
+    const held = [aHeld(1, 10), aHeld(2, 10)]
+    const counts = { undelivered_segments: 2, records: 20, first_seq: 1, last_seq: 2 }
+    const hold = () => node.heartbeat({}, { lag: [aLag(endpoint.id, { ...counts, held })] })
+    await hold()
+    const release = async () => {
+      control().clock.advance(1)
+      expect((await operator().delete(`/v1/nodes/${node.id}/credential?release=true&force=true`)).status).toBe(204)
+      await readMarkers(control().store)
+    }
+    /** With another secret. */
+    const joinWith = async (previous_secret: string) => {
+      control().clock.advance(1)
+      node.secret = newNodeSecret()
+      expect(await node.join({ previous_secret })).toMatchObject({ body: { joined: true } })
+    }
+    return { ...given, hold, release, joinWith, first: node.secret }
+  }
+
+  test('under its released id delivers its loss, and has no other one', async () => {
+    const { node, losses, reasons, hold, release, joinWith, remove, commit, first } = await lagging()
+    await release()
+    await joinWith(first)
+    await hold()
+    expect(await losses()).toMatchObject([{ cause: 'node_released', is_node_back: true, segments: 2 }])
+    expect(await reasons()).toContain('the node is back, and delivers what it still has')
+    await remove()
+    expect(await losses()).toMatchObject([{ cause: 'node_removed', is_node_back: false, segments: 2 }])
+    await node.join()
+    await commit(1, 2)
+    expect(await losses()).toMatchObject([{ state: 'recovered' }])
+  })
+
+  test.each([true, false])(
+    'with a disk that was adopted before delivers its loss, also if its adoption starts twice (it said what it has: %s)',
+    async (hasSaid) => {
+      const { node, left, losses, commit, hold, adopt, report, release, joinWith, first } = await lagging()
+      await adopt()
+      // The copy lacks both.
+      await node.heartbeat({}, { lag: [] })
+      if (hasSaid) await report([left(1, 10), left(2, 10)])
+      await release()
+      await joinWith(first)
+      expect(await losses()).toMatchObject([{ cause: 'node_released', is_node_back: true }])
+      for (let starts = 0; starts < 2; starts += 1) {
+        await adopt()
+        await hold()
+        control().clock.advance(1)
+      }
+      expect(await losses()).toMatchObject([{ is_node_back: true, segments: 2, records: 20 }])
+      await commit(1, 2)
+      expect(await losses()).toMatchObject([{ state: 'recovered' }])
+    },
+  )
+
+  test.each(['that never was its own', 'that was revoked'])('with a secret %s delivers no loss', async (secret) => {
+    const { node, losses, release, joinWith, first } = await lagging()
+    if (secret === 'that was revoked') await operator().delete(`/v1/nodes/${node.id}/credential`)
+    await release()
+    await joinWith(secret === 'that was revoked' ? first : newNodeSecret())
+    expect(await losses()).toMatchObject([{ cause: 'node_released', is_node_back: false }])
+  })
+
+  test('after a removal has one loss, also if its adoption starts twice', async () => {
+    const { node, losses, hold, adopt, remove, joinWith, first } = await lagging()
+    await remove()
+    await joinWith(first)
+    for (let starts = 0; starts < 2; starts += 1) {
+      await adopt()
+      await hold()
+      control().clock.advance(1)
+    }
+    expect(await losses()).toMatchObject([{ node_id: node.id, is_node_back: true, segments: 2, records: 20 }])
+  })
+})
+
 test('a loss that is told twice is one loss', async () => {
   const { endpoint, node, left, losses, report } = await inhabited()
   await node.snapshot()

@@ -209,6 +209,29 @@ describe('what the lost node had', () => {
     expect(await losses()).toMatchObject([{ cause: 'left_on_disk', state: 'open', segments: 2, records: 20 }])
   })
 
+  test.each(['starts again', 'is lost, too, and a third one takes over'])(
+    'is one loss if its machine comes back before the other node %s',
+    async (next) => {
+      const { endpoint, node, losses, takeOver, adopt, hold, commit } = await inhabited()
+      const lost = printNodeCredential(node.id, node.secret)
+      await hold(1, 3)
+      await takeOver()
+      await adopt()
+      await hold(1, 3)
+      const held = { endpoint_id: endpoint.id, segments: 1, records: 10, bytes: 10 }
+      const segments = [1, 2, 3].map((seq) => ({ ...held, first_seq: seq, last_seq: seq }))
+      expect(await node.call('POST', 'left-on-disk', { node_id: node.id, segments }, lost)).toMatchObject({ status: 200 })
+      const onDisk = { cause: 'left_on_disk', state: 'open', segments: 3 }
+      expect(await losses()).toMatchObject([onDisk])
+      await hold(1, 4)
+      await (next === 'starts again' ? adopt() : takeOver())
+      const added = { state: 'open', first_segment_seq: 4, last_segment_seq: 4, segments: 1, records: 10, bytes: 10 }
+      expect(await losses()).toMatchObject([added, onDisk])
+      await commit(1, 2, 3, 4)
+      expect(await losses()).toMatchObject([{ state: 'recovered' }, { state: 'recovered' }])
+    },
+  )
+
   test('in quarantine is on its disk alone', async () => {
     const { node, losses, state, takeOver, hold, commit } = await inhabited()
     await commit(1)

@@ -3,8 +3,8 @@
  *
  * Owns: one row for each machine and endpoint, and how a later report changes it. Does not own: what a machine holds (losses.ts, left-on-disk.ts).
  * Law: losses of different machines are different rows, also if their seqs are the same. But what a machine has that adopted a log, or took over its
- * copies, is in the row that was recorded then. A report only adds: what a later one lacks may have been
- * moved away by hand, or be lost with a part of the disk, and is not delivered by that.
+ * copies, is in the row that was recorded then, also once the machine before came back and said that its disk has it. A report only adds: what a
+ * later one lacks may have been moved away by hand, or be lost with a part of the disk, and is not delivered by that.
  */
 import type { Fence } from '#errors.ts'
 import { safeSum } from '#lib/safe-sum.ts'
@@ -14,7 +14,15 @@ import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import { inChunks } from '../chunks.ts'
 import type { LossTables } from '../loss-tables.ts'
 import type { Tx } from '../store.ts'
-import { type LossRun, type MissingTotals, parseLossRuns, printLossRuns, sumMissing, uniteLossRuns } from './loss-runs.ts'
+import {
+  type LossRun,
+  type MissingTotals,
+  parseLossRuns,
+  partitionRuns,
+  printLossRuns,
+  sumMissing,
+  uniteLossRuns,
+} from './loss-runs.ts'
 import { countSeqs, type SeqRuns, subtractRuns, uniteRuns } from './seq-runs.ts'
 
 type LossRow = LossTables['losses']
@@ -61,8 +69,31 @@ export async function renameMachine(db: Tx, node_id: string, hash: string, newHa
     .execute()
 }
 
+/**
+ * A machine that had lost its place has a released id again, with another credential. It delivers what it has, so its losses are as they were at the
+ * release. Does nothing for a credential that the node did not have, or that was revoked.
+ */
+export async function returnMachine(db: Tx, node_id: string, hash: string, newHash: string): Promise<void> {
+  const former = await db
+    .selectFrom('former_credentials')
+    .select(['credential_hash', 'fence', 'ended_at', 'revoked_at'])
+    .where('node_id', '=', node_id)
+    .execute()
+  const own = former.find(({ credential_hash }) => credential_hash === hash)
+  const releases = former.filter(({ fence }) => fence === released).map(({ ended_at }) => ended_at)
+  if (own === undefined || own.revoked_at !== null || releases.length === 0) return
+  await db
+    .updateTable('losses')
+    .set({ credential_hash: newHash, cause: idReleased, recorded_at: Math.max(...releases) })
+    .where((eb) => eb.and({ node_id, credential_hash: hash }))
+    .where('recovered_at', 'is', null)
+    .execute()
+}
+
 const adoptedLog: LossCause = 'node_adopted'
 const takenOver: LossCause = 'node_taken_over'
+const leftOnDisk: LossCause = 'left_on_disk'
+const idReleased: LossCause = 'node_released'
 const adoptions: readonly LossCause[] = [adoptedLog, takenOver]
 
 /**
@@ -84,6 +115,7 @@ async function listPredecessors(db: Tx, node_id: string, credential_hash: string
 
 const adopted: Fence = 'node_adopted'
 const revoked: Fence = 'node_revoked'
+const released: Fence = 'node_released'
 
 /** Opens the losses of one machine for a report of it. */
 export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, now: number) {
@@ -93,23 +125,32 @@ export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, 
     .selectAll()
     .where('node_id', '=', node_id)
     // Rows of an earlier release do not say whose they are.
-    .where(({ eb, or, and }) =>
+    .where(({ eb, or }) =>
       or([
         eb('credential_hash', 'is', null),
         ...(credential_hash === null ? [] : [eb('credential_hash', '=', credential_hash)]),
-        ...(earlier.length === 0 ? [] : [and([eb('credential_hash', 'in', earlier), eb('cause', 'in', adoptions)])]),
+        ...(earlier.length === 0 ? [] : [eb('credential_hash', 'in', earlier)]),
       ]),
     )
     .where('recovered_at', 'is', null)
     .orderBy('recorded_at', 'desc')
     .execute()
-  const known = Map.groupBy(rows, ({ endpoint_id }) => endpoint_id)
+  const isOnDisk = (row: LossRow) =>
+    row.cause === leftOnDisk && row.credential_hash !== null && row.credential_hash !== credential_hash
+  const known = Map.groupBy(
+    rows.filter((row) => !isOnDisk(row)),
+    ({ endpoint_id }) => endpoint_id,
+  )
+  const onDisks = Map.groupBy(rows.filter(isOnDisk), ({ endpoint_id }) => endpoint_id)
   const added: LossRow[] = []
   const accounts = new Set<string>()
   let losses = 0
   return {
     /** Records what the machine holds of an endpoint, in its open loss, or else in one that was confirmed, which is open again if it is more. */
-    async put(owner: LossOwner, held: Held): Promise<void> {
+    async put(owner: LossOwner, told: Held): Promise<void> {
+      // The disk of a machine before, which came back, has the same.
+      const held = told.isExact ? told : withoutRuns(told, onDisks.get(owner.endpoint_id) ?? [])
+      if (held.runs.length === 0 && held.segments_unknown === 0) return
       losses += 1
       const own = known.get(owner.endpoint_id)
       const row = own?.find(({ confirmed_at }) => confirmed_at === null) ?? own?.[0]
@@ -139,6 +180,13 @@ export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, 
       return losses
     },
   }
+}
+
+/** Returns what is held without segments that these losses have with as many records. */
+function withoutRuns(held: Held, losses: readonly LossRow[]): Held {
+  const others = losses.flatMap((loss) => parseLossRuns(loss.runs))
+  const [left, same] = partitionRuns(held.runs, others)
+  return { ...held, runs: left, bytes: Math.max(0, held.bytes - sumMissing(same).bytes) }
 }
 
 function newRow(whose: LossOwner & Machine, held: Held, now: number): LossRow {

@@ -8,6 +8,7 @@ import {
   type LossRun,
   missingOf,
   parseLossRuns,
+  partitionRuns,
   printLossRuns,
   sumMissing,
   uniteLossRuns,
@@ -128,4 +129,24 @@ test('very many are stored as fewer, with all seqs', () => {
     segments: 5_001,
     records: 5_001,
   })
+})
+
+test.each([
+  ['all of it', [many(1, 3)], [one(1, 10), one(2, 10), one(3, 10)], []],
+  ['a part of a run', [many(1, 3)], [one(1, 10), one(3, 10)], [[1, 3]]],
+  [
+    'some runs',
+    [one(1, 10), one(2, 10), one(5, 10)],
+    [many(2, 4)],
+    [
+      [1, 1],
+      [5, 5],
+    ],
+  ],
+  ['fewer records', [one(1, 10)], [one(1, 9)], [[1, 1]]],
+  ['a number of records that is not known', [one(1, 10), one(2, null)], [one(1, null), one(2, 10)], []],
+])('a machine that has what another one has, %s, lacks the rest', (_, held, others, lacking) => {
+  const [left, same] = partitionRuns(missingOf(held, []), missingOf(others, []))
+  expect(seqsOf(left)).toEqual(lacking)
+  expect(left.length + same.length).toBe(held.length)
 })

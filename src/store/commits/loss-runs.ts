@@ -136,6 +136,24 @@ export function uniteLossRuns(before: readonly LossRun[], later: readonly LossRu
   return [...kept, ...added.values()].toSorted((a, b) => a.first_seq - b.first_seq)
 }
 
+/** Returns the runs that others lack, or have with fewer records, and those that they have. */
+export function partitionRuns(
+  runs: readonly LossRun[],
+  others: readonly LossRun[],
+): readonly [lacking: readonly LossRun[], had: readonly LossRun[]] {
+  const [lacking, had]: [LossRun[], LossRun[]] = [[], []]
+  for (const run of runs) {
+    const same = others.filter(({ first_seq, last_seq }) => first_seq <= run.last_seq && last_seq >= run.first_seq)
+    const seqs = uniteRuns(same.map(({ first_seq, last_seq }) => [first_seq, last_seq]))
+    const isCovered = subtractRuns([[run.first_seq, run.last_seq]], seqs).length === 0
+    const [mine, theirs] = [sumMissing([run]).records, sumMissing(same).records]
+    const isMore = mine !== null && theirs !== null && mine > theirs
+    if (isCovered && !isMore) had.push(run)
+    else lacking.push(run)
+  }
+  return [lacking, had]
+}
+
 function higherOf(one: LossRun, other: LossRun): LossRun {
   const [few, many] = (one.records ?? 0) > (other.records ?? 0) ? [other, one] : [one, other]
   const known = few.records_done > many.records_done ? few : many

@@ -11,7 +11,7 @@ import { AppError, type Fence, isFence } from '#errors.ts'
 import { nodeLimits } from '#model/limits.ts'
 import { inChunks } from '../chunks.ts'
 import { skipSeqs } from '../commits/commits.ts'
-import { renameMachine } from '../commits/loss-rows.ts'
+import { renameMachine, returnMachine } from '../commits/loss-rows.ts'
 import type { Database } from '../schema.ts'
 import type { Db, Tx } from '../store.ts'
 import { findProcess, lockNode } from './nodes.ts'
@@ -58,6 +58,8 @@ export async function claimNodeId(db: Tx, id: string, claim: Claim): Promise<'cl
   // It has proven that it had the one before.
   const proven = removed?.credential_hash ?? before?.credential_hash ?? hash
   if (proven !== hash) await renameMachine(db, id, proven, hash)
+  else if (removed === undefined && before?.credential_hash === null && previousHash !== null)
+    await returnMachine(db, id, previousHash, hash)
   if (removed !== undefined) {
     await endRemoval(db, removed)
     // Its disk may be an older copy, and a receipt must not name two segments.
