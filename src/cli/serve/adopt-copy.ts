@@ -1,5 +1,5 @@
 /**
- * `inlet node --adopt-copy NODE`: the first part of it, which makes a directory for `--adopt` of what a lost node had in the copy store.
+ * Delivers what a lost node had in the copy store: `inlet node --adopt-copy NODE`, and by itself. It makes a directory for `--adopt` of it.
  *
  * Owns: `<data>/taken-over/<node id>`. Does not own: the delivery (adopt.ts), how it is restored (restore-copies.ts).
  * Law: a directory of an earlier takeover is not used again once another machine has got the node: it has another log. One process at a time uses it:
@@ -8,34 +8,30 @@
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { controlOf } from '#config/addresses.ts'
-import type { Config } from '#config/config.ts'
 import { withDataDirectory } from '#config/data-paths.ts'
 import { copyFolder } from '#copies/copy-names.ts'
 import { openCopyStore } from '#copies/open-store.ts'
 import { type CopyPlace, removeRestored } from '#copies/restore.ts'
-import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import { system } from '#lib/system.ts'
-import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
 import { isUuid } from '#lib/uuid.ts'
 import { ControlClient, ControlError, controlTimeoutMs } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
+import { type AdoptionOptions, startAdoption } from './adopt.ts'
 import { restoreCopies } from './restore-copies.ts'
+import type { App } from './run-app.ts'
 
-export type AdoptCopyOptions = {
-  readonly config: Config
+export type AdoptCopyOptions = Pick<AdoptionOptions, 'config' | 'logger' | 'clock'> & {
   /** The lost node. */
   readonly nodeId: string
-  readonly logger: Logger
-  readonly clock: Clock
-  /** Ends the wait for control and the store. */
+  /** Ends the wait for control and the store. The takeover has not ended then: the next start goes on with it. */
   readonly stopping: AbortSignal
 }
 
-export type AdoptedCopy = {
+type AdoptedCopy = {
   /** For `startAdoption`. */
   readonly directory: string
   /** Call it once all is delivered. */
@@ -49,7 +45,30 @@ export type AdoptedCopy = {
 /** Thousands of objects go one by one. */
 const removalMsMax = 600_000
 
-/** Throws UserError. */
+/** Returns an app that finishes once nothing is left to deliver here. Throws UserError. */
+export async function deliverCopies(
+  options: AdoptCopyOptions & Omit<AdoptionOptions, 'directory' | 'onDelivered'>,
+): Promise<App> {
+  const { stopping } = options
+  const copy = await adoptCopy(options)
+  try {
+    const { directory, removeCopies: onDelivered } = copy
+    const app = await startAdoption({ ...options, directory, onDelivered }, stopping)
+    return {
+      ...app,
+      async stop(signal) {
+        await app.stop(signal)
+        if (!stopping.aborted) await copy.end()
+        copy.close()
+      },
+    }
+  } catch (error) {
+    copy.close()
+    throw error
+  }
+}
+
+/** Makes the directory. Throws UserError. */
 export async function adoptCopy(options: AdoptCopyOptions): Promise<AdoptedCopy> {
   const { config, nodeId } = options
   if (!isUuid(nodeId)) throw new UserError(`--adopt-copy: must be the id of a node, not "${nodeId}": inlet nodes list shows it`)

@@ -10,6 +10,7 @@ import { isSupervised } from '#node/child-messages.ts'
 import { adoptWal, readOrCreateNodeId } from '#node/identity.ts'
 import { assertRestored } from '../backup/restoring.ts'
 import type { CliContext } from '../terminal/context.ts'
+import type { AdoptionOptions } from './adopt.ts'
 import type { ChildName } from './child-environment.ts'
 import { warnAboutPermissions } from './data-permissions.ts'
 import { formatFirstKey, formatFirstLink, keepFirstKey, keepFirstLink } from './first-key.ts'
@@ -122,18 +123,17 @@ async function openTakeOvers(config: Config, hooks: Hooks): Promise<TakeOvers> {
   const { TakeOvers } = await import('./take-overs.ts')
   return new TakeOvers({
     ...{ config, ...hooks },
-    adoptCopy: async (nodeId, stopping) => (await import('./adopt-copy.ts')).adoptCopy({ config, nodeId, ...hooks, stopping }),
-    async startAdoption({ directory, removeCopies }, stopping) {
-      const { startAdoption } = await import('./adopt.ts')
-      const { startAdoptedIngest: startIngest } = await import('#ingest/adopted/app.ts')
-      const { startDelivery } = await import('#delivery/app.ts')
-      const onDelivered = () => removeCopies()
-      return await startAdoption(
-        { config, directory, isRegionGiven: true, startIngest, startDelivery, onDelivered, ...hooks },
-        stopping,
-      )
+    async deliver(nodeId, stopping) {
+      const { deliverCopies } = await import('./adopt-copy.ts')
+      return await deliverCopies({ config, nodeId, isRegionGiven: true, ...(await adoptionApps()), ...hooks, stopping })
     },
   })
+}
+
+async function adoptionApps(): Promise<Pick<AdoptionOptions, 'startIngest' | 'startDelivery'>> {
+  const { startAdoptedIngest: startIngest } = await import('#ingest/adopted/app.ts')
+  const { startDelivery } = await import('#delivery/app.ts')
+  return { startIngest, startDelivery }
 }
 
 type Hooks = { readonly logger: Logger; readonly clock: Clock }
@@ -176,29 +176,14 @@ async function deliverAdopted(context: CliContext, adopted: Adopted, settings: R
     ...launchedBy(environment),
     load: async () => {
       const { startAdoption } = await import('./adopt.ts')
-      const { startAdoptedIngest } = await import('#ingest/adopted/app.ts')
-      const { startDelivery } = await import('#delivery/app.ts')
+      const { deliverCopies } = await import('./adopt-copy.ts')
+      const apps = await adoptionApps()
       return async (stopping) => {
         checkObjectStore(config, ['delivery', 'ingest'], logger, environment['INLET_OBJECT_STORE'])
         const isRegionGiven = Boolean(environment['INLET_REGION'])
-        const apps = { startIngest: startAdoptedIngest, startDelivery }
         const more = { config, isRegionGiven, ...apps, logger, clock }
-        if ('directory' in adopted) return await startAdoption({ ...more, ...adopted }, stopping)
-        const { adoptCopy } = await import('./adopt-copy.ts')
-        const copy = await adoptCopy({ config, ...adopted, logger, clock, stopping })
-        const onDelivered = () => copy.removeCopies()
-        const app = await startAdoption({ ...more, directory: copy.directory, onDelivered }, stopping).catch((error: unknown) => {
-          copy.close()
-          throw error
-        })
-        return {
-          ...app,
-          async stop(signal) {
-            await app.stop(signal)
-            if (!stopping.aborted) await copy.end()
-            copy.close()
-          },
-        }
+        if ('nodeId' in adopted) return await deliverCopies({ ...more, ...adopted, stopping })
+        return await startAdoption({ ...more, ...adopted }, stopping)
       }
     },
   })

@@ -1,8 +1,8 @@
 /**
  * Takes over the lost nodes that control gives to this one, beside its own delivery.
  *
- * Owns: when control is asked, and that lost nodes take turns. Does not own: which nodes are lost (control), the delivery of one (adopt-copy.ts,
- * adopt.ts).
+ * Owns: when control is asked, and that lost nodes take turns. Does not own: which nodes are lost (control), the delivery of one
+ * (adopt-copy.ts).
  * Law: a takeover that fails is repeated as long as control says so, and never ends the process.
  */
 
@@ -17,13 +17,12 @@ import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
-import type { AdoptedCopy } from './adopt-copy.ts'
 import type { App } from './run-app.ts'
 
 export type TakeOversOptions = {
   readonly config: Config
-  readonly adoptCopy: (nodeId: string, stopping: AbortSignal) => Promise<AdoptedCopy>
-  readonly startAdoption: (copy: AdoptedCopy, stopping: AbortSignal) => Promise<App>
+  /** Delivers the copies of a lost node. */
+  readonly deliver: (nodeId: string, stopping: AbortSignal) => Promise<App>
   readonly clock: Clock
   readonly logger: Logger
 }
@@ -91,18 +90,15 @@ export class TakeOvers implements Service {
   }
 
   async #takeOver(nodeId: string): Promise<void> {
-    const { adoptCopy, startAdoption, clock, logger } = this.#options
+    const { deliver, clock, logger } = this.#options
     const { signal } = this.#stopping
     logger.notice({ node_id: nodeId }, 'control gave a lost node to this one: its copies are delivered here')
     try {
-      using resources = new DisposableStack()
-      const copy = resources.adopt(await adoptCopy(nodeId, signal), (each) => each.close())
-      const app = await startAdoption(copy, signal)
-      const stopped = Promise.withResolvers<undefined>()
-      signal.addEventListener('abort', () => stopped.resolve(undefined), { once: true })
-      const code = await Promise.race([app.finished ?? stopped.promise, stopped.promise])
+      const app = await deliver(nodeId, signal)
+      const stopped = Promise.withResolvers<void>()
+      signal.addEventListener('abort', () => stopped.resolve(), { once: true })
+      await Promise.race([app.finished, stopped.promise])
       await app.stop(clock.timeout(askMs))
-      if (code !== undefined) await copy.end()
     } catch (error) {
       if (signal.aborted) return
       this.#notBeforeMs = clock.monotonic() + retryMs
