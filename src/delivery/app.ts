@@ -52,10 +52,13 @@ export type App = {
 export async function startDelivery(config: Config, hooks: AppHooks): Promise<App> {
   const { paths } = config
   const { logger, clock: machine, files, random } = { ...system, ...hooks }
+  // A process that delivers for a lost node beside its own starts this again after a failure.
+  await using resources = new AsyncDisposableStack()
   // Stores tell how far their clock is from that of the machine.
   const objectStores = await openObjectStores(config, { files, clock: machine, random })
+  resources.defer(() => objectStores.close())
   const nodeId = await readOrCreateNodeId(paths, { files, random })
-  const lock = lockExclusively(paths.deliveryLock)
+  resources.use(lockExclusively(paths.deliveryLock))
   const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
   const control = await ControlClient.open({ ...controlOf(config), credential, files, clock: machine })
   await removeNodeLeftovers(files, paths, 'delivery')
@@ -66,9 +69,10 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   await access.prepare()
   const commandLine = sandbox.confine(conversionBounds(conversionMemoryBytes(config)))
   const conversionPool = hooks.conversionPool ?? createConversionPool({ clock, commandLine, cwd: access.startDirectory })
-
+  if (hooks.conversionPool === undefined) resources.defer(() => conversionPool.stop())
   const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
   const indexThread = new IndexThread()
+  resources.defer(() => indexThread.stop())
   const segments = new LocalSegmentSource({ directory: paths.wal, files, clock: machine })
   const plane = composeDelivery(config, {
     segments,
@@ -85,9 +89,11 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
   const leftOnDisk = new LeftOnDiskReport({ nodeId, control, fence, segments, clock, logger })
   await startAll([...plane.services, leftOnDisk])
   const stop = stopWhenFenced({ services: plane.services, fence, logger })
+  const held = resources.move()
   return {
     backlog: plane.backlog,
     async stop(signal) {
+      await using _released = held
       fence.stopping()
       const progress = new Periodic({
         name: 'stop progress',
@@ -101,10 +107,6 @@ export async function startDelivery(config: Config, hooks: AppHooks): Promise<Ap
       await stop(signal)
       await leftOnDisk.stop()
       await progress.stop()
-      if (hooks.conversionPool === undefined) await conversionPool.stop()
-      await indexThread.stop()
-      objectStores.close()
-      lock[Symbol.dispose]()
     },
   }
 }

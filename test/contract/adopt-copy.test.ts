@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { newNodeSecret } from '#auth/node-credential.ts'
 import { adoptCopy } from '#cli/serve/adopt-copy.ts'
+import { TakeOvers } from '#cli/serve/take-overs.ts'
 import { readConfig } from '#config/config.ts'
 import { withDataDirectory } from '#config/data-paths.ts'
 import { copyFolder } from '#copies/copy-names.ts'
@@ -15,7 +16,8 @@ import { putWriterState } from '#copies/writer-state.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { NodeCredential } from '#node/credential.ts'
-import { clientOf, newRegion, operatorToken, useControl } from '../support/control.ts'
+import { clientOf, newControl, newRegion, operatorToken, useControl } from '../support/control.ts'
+import { hurriedClock } from '../support/hurried-clock.ts'
 import { readMarkers } from '../support/read-markers.ts'
 import { registerMachine } from '../support/register-machine.ts'
 import { TestNode } from '../support/test-node.ts'
@@ -33,20 +35,20 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true }))
 
 /** A lost node with a copy store, and a machine of its region. */
-async function furnished() {
+async function furnished(at = control()) {
   const region = newRegion()
-  const lost = await TestNode.register(control(), region)
+  const lost = await TestNode.register(at, region)
   const config = readConfig({
-    ...{ INLET_DATA_DIR: join(directory, 'data'), INLET_CONTROL_URL: control().app.nodeApiUrl, INLET_REGION: region },
+    ...{ INLET_DATA_DIR: join(directory, 'data'), INLET_CONTROL_URL: at.app.nodeApiUrl, INLET_REGION: region },
     INLET_COPY_URL: pathToFileURL(join(directory, 'copies')).href,
   })
   const { copyUrl } = config
   if (copyUrl === null) throw new Error('no copy store')
-  await registerMachine(config, control().app.nodeApiUrl, region)
+  await registerMachine(config, at.app.nodeApiUrl, region)
   const { store, prefix } = await openCopyStore({ ...config, copyUrl }, system)
   await putWriterState(store, copyFolder(prefix, lost.id), { number: 0, state: { fences: 0, below: {} } }, signal)
   const adopt = async () => {
-    control().clock.advance(16_000)
+    at.clock.advance(16_000)
     const adopting = adoptCopy({ config, nodeId: lost.id, logger, clock: system.clock, stopping: signal })
     let isDone = false
     const done = () => {
@@ -54,7 +56,7 @@ async function furnished() {
     }
     adopting.then(done, done)
     await until('the takeover', async () => {
-      await readMarkers(control().store)
+      await readMarkers(at.store)
       return isDone
     })
     const copy = await adopting
@@ -78,7 +80,7 @@ async function furnished() {
   }
   const revoke = async () => expect((await operator().delete(`/v1/nodes/${lost.id}/credential`)).status).toBe(204)
   const directories = () => readdirSync(join(directory, 'data', 'taken-over')).filter((name) => !name.endsWith('.lock'))
-  return { adopt, adoptAndStop, giveBack, revoke, directories }
+  return { config, lost, adopt, adoptAndStop, giveBack, revoke, directories }
 }
 
 test('goes on where it was stopped', async () => {
@@ -103,6 +105,32 @@ test('is not begun while another process is at it: delivery is asked to take ove
   copy.close()
   const { copy: again } = await adopt()
   again.close()
+})
+
+test('is left to the process that is at it by the delivery beside it, which reports no failure', async () => {
+  await using at = await newControl({ environment: { INLET_TAKEOVER_AFTER: '60s' } })
+  const { config, lost, adopt } = await furnished(at)
+  const well = { process: 'ingest', applied_epoch: 1, healthy: true, reasons: [], disk_full: false, blocked: [] }
+  await lost.call('POST', 'heartbeat', { ...well, node_id: lost.id, copy_store: true })
+  at.clock.advance(61_000)
+  const { copy } = await adopt()
+  const lines: string[] = []
+  const log = (level: string) => (_: object, text: string) => void lines.push(`${level}: ${text}`)
+  const heard = { ...logger, info: log('info'), notice: log('notice'), warn: log('warn'), error: log('error') }
+  const hooks = { logger: heard as unknown as typeof logger, clock: hurriedClock() }
+  const takeOvers = new TakeOvers({
+    ...{ config, ...hooks },
+    adoptCopy: (nodeId, stopping) => adoptCopy({ config, nodeId, ...hooks, stopping }),
+    startAdoption: () => Promise.reject(new Error('not begun')),
+  })
+  await takeOvers.start()
+  await until('the attempt', () => lines.length > 1)
+  await takeOvers.stop()
+  copy.close()
+  expect(lines.slice(0, 2)).toEqual([
+    'notice: control gave a lost node to this one: its copies are delivered here',
+    'info: the lost node is not taken over here: another process on this machine is at it',
+  ])
 })
 
 test('leaves nothing behind once all is delivered', async () => {

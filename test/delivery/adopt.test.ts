@@ -1,5 +1,5 @@
 /** A node whose machine is gone is delivered from its data directory by another machine. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -86,4 +86,25 @@ test('of a log without its credential needs the region of the node', async () =>
   await expect(startAdoption(adoption, running)).rejects.toThrow(
     /^--region: needed to adopt .*; inlet nodes list shows its region$/,
   )
+})
+
+test.each([
+  ['delivery', 'markerKey'],
+  ['ingest', 'nodeFence'],
+] as const)('is begun again in the same process if %s could not start', async (_, unreadable) => {
+  const endpoint = anEndpoint({ destination: aDestination() })
+  await using node = await DeliveryNode.create(endpoint)
+  const { paths } = node.config
+  await NodeCredential.open(await readOrCreateNodeId(paths, system), paths.nodeCredential, system)
+  await node.seal(endpoint.id, '{"n":1}')
+  await using machine = await adopting(node)
+  const adoption = { ...hooks, config: machine.config, directory: node.directory, isRegionGiven: false }
+  await rm(paths[unreadable], { force: true })
+  await mkdir(paths[unreadable])
+  await expect(startAdoption(adoption, running)).rejects.toThrow('is a directory, but has to be a file')
+  await rm(paths[unreadable], { recursive: true })
+  const app = await startAdoption(adoption, running)
+  expect(await app.finished).toBe(0)
+  await app.stop(AbortSignal.timeout(10_000))
+  expect(node.commits).toHaveLength(1)
 })

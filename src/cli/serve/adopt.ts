@@ -86,7 +86,11 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
   const isOnDisk = onDelivered === undefined
   const receiver = ownId === undefined ? undefined : { directory: config.paths.adoptedRequests, nodeId: ownId, isOnDisk }
   const ingest = await startIngest(adopted, { logger, clock, stopping, receiver })
-  const delivery = await startDelivery(adopted, { logger, clock })
+  const delivery = await startDelivery(adopted, { logger, clock }).catch(async (error: unknown) => {
+    // It would send heartbeats in the name of the node, and lock its directory, so nobody could deliver it.
+    await ingest.stop(AbortSignal.abort())
+    throw error
+  })
   const finished = Promise.withResolvers<number>()
   let isRefused = false
   void ingest.refused.then(() => {
@@ -134,8 +138,11 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
       await checks.stop()
       // Waiting would change nothing: control takes nothing from here.
       const deadline = isRefused ? AbortSignal.abort() : signal
-      await ingest.stop(deadline)
-      await delivery.stop(deadline)
+      try {
+        await ingest.stop(deadline)
+      } finally {
+        await delivery.stop(deadline)
+      }
     },
   }
 }

@@ -10,6 +10,7 @@ import { controlOf } from '#config/addresses.ts'
 import type { Config } from '#config/config.ts'
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
+import { LockHeldError } from '#lib/exclusive.ts'
 import { Periodic } from '#lib/periodic.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import type { Service } from '#lib/service.ts'
@@ -102,6 +103,8 @@ export class TakeOvers implements Service {
     } catch (error) {
       if (signal.aborted) return
       this.#notBeforeMs = clock.monotonic() + retryMs
+      if (error instanceof LockHeldError)
+        return logger.info({ node_id: nodeId }, 'the lost node is not taken over here: another process on this machine is at it')
       logger.error({ node_id: nodeId, reason: errorMessage(error) }, 'a lost node was not taken over; it is tried again')
     }
   }

@@ -59,7 +59,9 @@ export async function startAdoptedIngest(config: Config, hooks: Hooks): Promise<
   const { paths } = config
   const { logger, clock: machine } = hooks
   const { files, random } = system
+  using resources = new DisposableStack()
   const { nodeId, lock, registration, credential, control } = await claimNode(config, hooks)
+  resources.use(lock)
   await removeNodeLeftovers(files, paths, 'ingest')
   const clock = await CheckedClock.start({ machine, logger }, control, nodeId)
   const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
@@ -116,12 +118,13 @@ export async function startAdoptedIngest(config: Config, hooks: Hooks): Promise<
   const services = [storedRequests, log, feed, heartbeat, handOver]
   await startAll(services)
   logger.info({ node_id: nodeId, wal: paths.wal }, 'log adopted')
+  const held = resources.move()
   return {
     refused: refused.promise,
     hasHandedOver: () => handOver.isDone,
     async stop(signal) {
+      using _released = held
       await stopAll(services, signal)
-      lock[Symbol.dispose]()
     },
   }
 }
@@ -155,8 +158,9 @@ function placeOf({ control, credential, registration, logger }: Place, onRefused
 async function claimNode(config: Config, { logger, clock, stopping }: Hooks) {
   const { paths } = config
   const { files, random } = system
+  using resources = new DisposableStack()
   const nodeId = await readOrCreateNodeId(paths, { files, random })
-  const lock = lockExclusively(paths.ingestLock, 'does the node still run?')
+  resources.use(lockExclusively(paths.ingestLock, 'does the node still run?'))
   const { secret: joinSecret, pin } = await readJoinToken(config, { files, random })
   const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
   const control = await ControlClient.open({ ...controlOf(config), pin, credential, files, clock })
@@ -167,13 +171,8 @@ async function claimNode(config: Config, { logger, clock, stopping }: Hooks) {
     await control.establishTrust(signal)
     return (await control.fetchLastHeartbeat(nodeId, signal)).seconds_ago
   }
-  try {
-    await refuseWhileRunning(nodeId, { ask, clock, logger, stopping })
-    await takeOver({ control, credential, registration, clock, random, logger, stopping })
-    await beginAdoption({ files, random }, paths.nodeAdoption)
-  } catch (error) {
-    lock[Symbol.dispose]()
-    throw error
-  }
-  return { nodeId, lock, registration, credential, control }
+  await refuseWhileRunning(nodeId, { ask, clock, logger, stopping })
+  await takeOver({ control, credential, registration, clock, random, logger, stopping })
+  await beginAdoption({ files, random }, paths.nodeAdoption)
+  return { nodeId, lock: resources.move(), registration, credential, control }
 }
