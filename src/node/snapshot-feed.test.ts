@@ -242,6 +242,22 @@ describe('SnapshotFeed', () => {
     await feed.stop()
   })
 
+  test('so is one that the request for the committed seqs tells, right after a registration', async () => {
+    control.publish(aSnapshot({ epoch: 3 }))
+    const { feed, epochs, fence, registrations } = await open({ isRegistering: true })
+    await until('the first', () => epochs.length === 1 && fence.wasAccepted)
+    const refused = control.fenced
+    control.fence = 'node_revoked'
+    feed.registerAgain()
+    await until('the refusal', () => control.fenced > refused)
+    const registered = registrations()
+    control.fence = undefined
+    control.publish(aSnapshot({ epoch: 4 }))
+    await until('the change', () => epochs.at(-1) === 4)
+    expect([registrations() > registered, fence.reason]).toEqual([true, undefined])
+    await feed.stop()
+  })
+
   test('resolves the definitions of bound views, also from the stored copy', async () => {
     const endpoint = anEndpoint({ views: [aBoundView()] })
     control.publish(aSnapshot({ epoch: 1, endpoints: [endpoint] }))

@@ -32,7 +32,10 @@ export type SnapshotFeedOptions = {
   readonly kinds: readonly SectionKind[]
   /** Path of the stored copy, for a start without control. */
   readonly path: string
-  /** If given, the feed registers the node and fetches the committed seqs. Repeats both if control no longer knows the node. */
+  /**
+   * If given, the feed registers the node and fetches the committed seqs. Repeats both if control no longer knows the node, or refuses it. Must
+   * throw if control refuses the node, and why.
+   */
   readonly registration?: Pick<Registration, 'register'>
   readonly fence: NodeFence
   readonly files: Files
@@ -181,7 +184,7 @@ export class SnapshotFeed implements Service {
   }
 
   /**
-   * Where there is a registration, `#register` alone decides: it may get this node another credential. Delivery cannot know that after a revocation,
+   * Where there is a registration, it alone decides: it may get this node another credential. Delivery cannot know that after a revocation,
    * and goes by what ingest has stored.
    */
   async #fenced(reason: Fence): Promise<void> {
@@ -205,11 +208,11 @@ export class SnapshotFeed implements Service {
     if (registration === undefined) return
     try {
       await registration.register(signal, this.#sections.current !== undefined, fence.wasAccepted)
-      this.#sections.setCommitted(await client.fetchCommittedSeqs(nodeId, signal))
     } catch (error) {
       if (error instanceof ControlError && error.fence !== undefined) await fence.refused(error.fence)
       throw error
     }
+    this.#sections.setCommitted(await client.fetchCommittedSeqs(nodeId, signal))
   }
 
   /** Keeps the configuration in use, and says so once: also after a start, as long as control offers what was refused. */

@@ -18,7 +18,7 @@ import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { beginAdoption } from '#node/adoption.ts'
 import { boundBlocked } from '#node/bounded-report.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
-import { ControlClient, controlTimeoutMs } from '#node/control-client.ts'
+import { ControlClient, ControlError, controlTimeoutMs } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
 import { Heartbeat } from '#node/heartbeat.ts'
 import { heartbeatSink } from '#node/heartbeat-sink.ts'
@@ -33,7 +33,7 @@ import { StoredRequests } from '../idempotency/stored-requests.ts'
 import { blockedEndpoints } from '../report/blocked-endpoints.ts'
 import { HandOver, type Receiver } from './hand-over.ts'
 import { refuseWhileRunning } from './still-running.ts'
-import { askStanding, describeRefusal, takeOver } from './take-over.ts'
+import { describeRefusal, takeOver } from './take-over.ts'
 
 const reason = 'its machine is gone, and its log was adopted by another one: it accepts no data'
 
@@ -143,7 +143,7 @@ type Place = {
 function placeOf({ control, credential, registration, logger }: Place, onRefused: () => void): Pick<Registration, 'register'> {
   return {
     async register(signal) {
-      if ((await askStanding({ control, credential }, signal)) !== 'unknown') return
+      if (await isAccepted(control, credential.nodeId, signal)) return
       await registration.join(signal).catch((error: unknown) => {
         if (!(error instanceof JoinRefused)) throw error
         logger.error(describeRefusal(error, 'unknown', credential.nodeId))
@@ -151,6 +151,18 @@ function placeOf({ control, credential, registration, logger }: Place, onRefused
         throw error
       })
     },
+  }
+}
+
+/** Returns false if control does not know the credential. Throws if it says why it refuses it. */
+async function isAccepted(control: ControlClient, nodeId: string, signal: AbortSignal): Promise<boolean> {
+  await control.establishTrust(signal)
+  try {
+    await control.fetchCommittedSeqs(nodeId, signal)
+    return true
+  } catch (error) {
+    if (error instanceof ControlError && error.status === 401 && error.fence === undefined) return false
+    throw error
   }
 }
 

@@ -139,7 +139,7 @@ export function describeRefusal({ reason, message }: JoinRefused, standing: Stan
 }
 
 /** Asks control whether it accepts the credential, and why not. */
-export async function askStanding(
+async function askStanding(
   { control, credential }: Pick<TakeOverOptions, 'control' | 'credential'>,
   signal: AbortSignal,
 ): Promise<Standing> {
