@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { newNodeSecret } from '#auth/node-credential.ts'
-import { adoptCopy } from '#cli/serve/adopt-copy.ts'
+import { adoptCopy, deliverCopies } from '#cli/serve/adopt-copy.ts'
 import { TakeOvers } from '#cli/serve/take-overs.ts'
 import { readConfig } from '#config/config.ts'
 import { withDataDirectory } from '#config/data-paths.ts'
@@ -120,8 +120,10 @@ test('is left to the process that is at it by the delivery beside it, which repo
   const hooks = { logger: heard as unknown as typeof logger, clock: hurriedClock() }
   const takeOvers = new TakeOvers({
     ...{ config, ...hooks },
-    adoptCopy: (nodeId, stopping) => adoptCopy({ config, nodeId, ...hooks, stopping }),
-    startAdoption: () => Promise.reject(new Error('not begun')),
+    async deliver(nodeId, stopping) {
+      await adoptCopy({ config, nodeId, ...hooks, stopping })
+      throw new Error('it was begun')
+    },
   })
   await takeOvers.start()
   await until('the attempt', () => lines.length > 1)
@@ -131,6 +133,22 @@ test('is left to the process that is at it by the delivery beside it, which repo
     'notice: control gave a lost node to this one: its copies are delivered here',
     'info: the lost node is not taken over here: another process on this machine is at it',
   ])
+})
+
+test('is begun again in the same process if it could not be stopped', async () => {
+  const { config, lost, adopt, adoptAndStop } = await furnished()
+  // All is restored.
+  await adoptAndStop()
+  const nothing = { isCurrent: true, lags: [], reportedLags: undefined, reports: 0, problem: null }
+  const stop = () => Promise.reject(new Error('EIO'))
+  const app = await deliverCopies({
+    ...{ config, nodeId: lost.id, isRegionGiven: true, logger, clock: system.clock, stopping: signal },
+    startIngest: async () => ({ refused: new Promise(() => undefined), hasHandedOver: () => true, stop }),
+    startDelivery: async () => ({ backlog: () => nothing, stop: async () => undefined }),
+  })
+  await expect(app.stop(signal)).rejects.toThrow('EIO')
+  const { copy } = await adopt()
+  copy.close()
 })
 
 test('leaves nothing behind once all is delivered', async () => {

@@ -57,9 +57,12 @@ export async function deliverCopies(
     return {
       ...app,
       async stop(signal) {
-        await app.stop(signal)
-        if (!stopping.aborted) await copy.end()
-        copy.close()
+        try {
+          await app.stop(signal)
+          if (!stopping.aborted) await copy.end()
+        } finally {
+          copy.close()
+        }
       },
     }
   } catch (error) {
