@@ -15,10 +15,13 @@ export async function countFences(store: ObjectStore, folder: string, before: nu
   return count
 }
 
-/** Adds a fence. From then on no writer of before acknowledges anything. `by` is the machine that takes over. */
+/**
+ * Adds a fence. From then on no writer of before acknowledges anything. `by` is the machine that takes over. It looks for earlier ones first: a
+ * store that ignores conditions would replace one of them, and the writer would not notice.
+ */
 export async function addFence(store: ObjectStore, folder: string, by: string, signal: AbortSignal): Promise<void> {
   const object = Buffer.from(`${JSON.stringify({ version: 1, by })}\n`)
-  for (let number = 1; ; number += 1) {
+  for (let number = (await countFences(store, folder, 0, signal)) + 1; ; number += 1) {
     const isNew = await store.putIfAbsent(fenceName(folder, number), object, {
       contentType: 'application/json',
       metadata: {},

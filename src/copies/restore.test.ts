@@ -9,8 +9,10 @@ import { createLogger } from '#lib/telemetry.ts'
 import { pieceBytes, type SegmentPiece } from '#log/segment-piece.ts'
 import { CopyingNode } from '../../test/support/copying-node.ts'
 import { FaultyStores } from '../../test/support/faulty-stores.ts'
+import { ignoreConditions } from '../../test/support/lying-stores.ts'
 import { copyName } from './copy-names.ts'
 import { encodeCopy } from './copy-object.ts'
+import { countFences } from './fences.ts'
 import { removeRestored, restoreLog } from './restore.ts'
 import { findWriterState, putWriterState } from './writer-state.ts'
 
@@ -177,4 +179,13 @@ test('the removal leaves what the node has put since control accepts it again', 
   await removeRestored(node, restored, never)
   const own = (await node.objects()).filter((key) => !key.includes('/fence/') && !key.includes(`/${incarnation}/`))
   expect(own).toHaveLength(1)
+})
+
+test('each takeover adds a fence, also in a store that ignores conditions', async () => {
+  const node = await lost(1)
+  const { store } = node
+  ignoreConditions(store)
+  await restoreLog(restoring(node))
+  await restoreLog(restoring(node))
+  expect(await countFences(store, node.folder, 0, never)).toBe(2)
 })
