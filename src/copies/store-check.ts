@@ -1,110 +1,146 @@
 /**
  * Tries what copies need of a store: what it has answered is there, and of several puts of one name one is taken.
  *
- * Owns: what is tried, and what each result means for copies. Does not own: what follows from it.
- * Law: it leaves nothing behind, unless the store does not remove.
+ * Owns: what is tried, in which order and for how long, and the removal of what was written. Does not own: each step (store-steps.ts), and what
+ * follows from a finding.
+ * Law: it writes under new names alone, and removes them, also if it fails or is stopped. A store that does not answer is a finding: each step
+ * has a bound.
  */
-import { Buffer } from 'node:buffer'
+import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Random } from '#lib/random.ts'
+import { settlesBefore } from '#lib/settles-before.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
+import { type Outcome, type SeenStore, type Step, type StepKind, stepsOf } from './store-steps.ts'
 
-/** `needed`: without it no copy counts. `fence`: a second fence, beside the reads. */
-export type StoreFinding = { readonly step: string; readonly kind: 'needed' | 'fence'; readonly problem: string | null }
+/** `rounds`: how often the step was tried. */
+export type StoreFinding = {
+  readonly step: string
+  readonly kind: StepKind
+  readonly problem: string | null
+  /** Something that is not wrong, and worth knowing. */
+  readonly note: string | null
+  readonly rounds: number
+}
 
 export type StoreCheckOptions = {
   readonly store: ObjectStore
   /** Where it may write, with a slash at its end, or empty. */
   readonly folder: string
   readonly random: Random
+  readonly clock: Clock
+  /** Ends the check, with the requests in flight. */
   readonly signal: AbortSignal
-  /** Rounds in which several puts of one name are sent at once. 0: none. */
-  readonly rounds?: number
+  /** They put one name at once. None: that is not tried. */
+  readonly racers?: readonly SeenStore[]
+  readonly thorough?: ThoroughCheck
 }
 
-const put = { contentType: 'application/octet-stream', metadata: {} }
-const putsAtOnce = 8
+/** Repeats each step, looks at the store from other processes, and tries what copies do not need. */
+export type ThoroughCheck = {
+  /** The same store as another process sees it. */
+  readonly other: SeenStore
+  /** Rounds of each step, at most. */
+  readonly rounds: number
+  /** Ends the check once the round has ended: requests in flight go on, so that what they put can be removed. */
+  readonly stopping: AbortSignal
+  readonly onStep: (done: number, total: number, step: string) => void
+}
+
+/** A step is repeated for that long. */
+const repeatMsMax = 10_000
+/** A step is given up after that. */
+const stepMsMax = 30_000
+const cleanUpMsMax = 30_000
 
 /** Throws if the store takes no put at all. */
 export async function checkCopyStore(options: StoreCheckOptions): Promise<readonly StoreFinding[]> {
-  const { store, folder, random, rounds = 0 } = options
-  const name = `${folder}check-${random.bytes(8).toString('hex')}`
-  const check = new StoreCheck(options, name)
-  try {
-    return [
-      { step: 'a put is read', kind: 'needed', problem: await check.isRead('first') },
-      await check.run('a put that replaces is read', 'needed', () => check.isRead('second')),
-      await check.run('a put is listed', 'needed', () => check.isListed()),
-      await check.run('a put with If-None-Match is refused if the name is taken', 'fence', () => check.isRefused()),
-      await check.run('what is removed is gone', 'needed', () => check.isGone()),
-      ...(rounds === 0
-        ? []
-        : [await check.run('of several such puts at once one is taken', 'fence', () => check.isWonOnce(rounds))]),
-    ]
-  } finally {
-    await store.remove(name).catch(() => undefined)
-  }
+  const check = new StoreCheck(options)
+  const findings = await check.run().catch(async (error: unknown) => {
+    await check.cleanUp()
+    throw error
+  })
+  return [...findings, ...(await check.cleanUp())]
 }
 
 class StoreCheck {
   readonly #options: StoreCheckOptions
-  readonly #name: string
-  #body = Buffer.alloc(0)
+  readonly #prefix: string
+  #names = 0
 
-  constructor(options: StoreCheckOptions, name: string) {
+  constructor(options: StoreCheckOptions) {
     this.#options = options
-    this.#name = name
+    this.#prefix = `${options.folder}check-${options.random.bytes(8).toString('hex')}-`
   }
 
-  /** `act` returns what is wrong; null for nothing. */
-  async run(step: string, kind: StoreFinding['kind'], act: () => Promise<string | null>): Promise<StoreFinding> {
+  async run(): Promise<readonly StoreFinding[]> {
+    const { store, racers = [], thorough } = this.#options
+    const steps = stepsOf(store, { hasRacers: racers.length > 0, isThorough: thorough !== undefined })
+    const findings: StoreFinding[] = []
+    for (const [index, step] of steps.entries()) {
+      thorough?.onStep(index, steps.length, step.name)
+      findings.push(await this.#try(step, index === 0))
+    }
+    thorough?.onStep(steps.length, steps.length, '')
+    return findings
+  }
+
+  /** Removes all names, whatever a listing says. Returns a finding if some are left. */
+  async cleanUp(): Promise<readonly StoreFinding[]> {
+    const { store, clock } = this.#options
+    const signal = clock.timeout(cleanUpMsMax)
+    const names = Array.from({ length: this.#names }, (_, number) => this.#nameOf(number))
+    let removed = 0
+    const remove = async (name: string) => {
+      await store.remove(name, signal)
+      removed += 1
+    }
+    await settlesBefore(Promise.allSettled(names.map(remove)), signal)
+    if (removed === names.length) return []
+    const problem = `${names.length - removed} objects ${this.#prefix}… may be left: remove them`
+    return [{ step: 'all that was written is removed', kind: 'advice', problem, note: null, rounds: 1 }]
+  }
+
+  #nameOf(number: number): string {
+    return `${this.#prefix}${String(number).padStart(6, '0')}`
+  }
+
+  /** `isFirst`: its error is that of the check. */
+  async #try({ name: step, kind, isRepeated, run }: Step, isFirst: boolean): Promise<StoreFinding> {
+    const { clock, signal, thorough } = this.#options
+    const startedMs = clock.monotonic()
+    const bound = clock.timeout(stepMsMax)
+    const ended = AbortSignal.any([signal, bound])
+    const total = isRepeated ? (thorough?.rounds ?? 1) : 1
+    let outcome: Outcome = {}
+    let rounds = 0
     try {
-      return { step, kind, problem: await act() }
+      while (rounds < total && (rounds === 0 || clock.monotonic() - startedMs < repeatMsMax)) {
+        thorough?.stopping.throwIfAborted()
+        const { note, problem } = await this.#bounded(run, ended)
+        outcome = { note: note ?? outcome.note, problem }
+        if (problem !== undefined) break
+        rounds += 1
+      }
     } catch (error) {
-      return { step, kind, problem: errorMessage(error) }
+      signal.throwIfAborted()
+      thorough?.stopping.throwIfAborted()
+      const late = new Error(`the store did not answer within ${stepMsMax / 1_000} s`)
+      if (isFirst) throw bound.aborted ? late : error
+      outcome = { problem: errorMessage(bound.aborted ? late : error) }
     }
+    return { step, kind, problem: outcome.problem ?? null, note: outcome.note ?? null, rounds }
   }
 
-  async isRead(text: string): Promise<string | null> {
-    const { store, signal } = this.#options
-    this.#body = Buffer.from(text)
-    await store.put(this.#name, this.#body, { ...put, signal })
-    const read = await store.get(this.#name, signal)
-    if (read === undefined) return 'it is missing right after the put'
-    return this.#body.equals(read) ? null : 'another content is read right after the put'
-  }
-
-  async isListed(): Promise<string | null> {
-    const { store, signal } = this.#options
-    for await (const { key } of store.list(this.#name, signal)) if (key === this.#name) return null
-    return 'it is not in the list right after the put'
-  }
-
-  async isRefused(): Promise<string | null> {
-    const { store, signal } = this.#options
-    const isTaken = await store.putIfAbsent(this.#name, Buffer.from('third'), { ...put, signal })
-    return isTaken ? 'it replaced the object' : null
-  }
-
-  async isGone(): Promise<string | null> {
-    const { store, signal } = this.#options
-    await store.remove(this.#name, signal)
-    return (await store.head(this.#name, signal)) === undefined ? null : 'it is there right after the removal'
-  }
-
-  /** A name that was removed is tried again: a store may remember it. */
-  async isWonOnce(rounds: number): Promise<string | null> {
-    const { store, signal } = this.#options
-    for (let round = 0; round < rounds; round += 1) {
-      const bodies = Array.from({ length: putsAtOnce }, (_, number) => Buffer.from(`writer ${number}`))
-      const taken = await Promise.all(bodies.map((body) => store.putIfAbsent(this.#name, body, { ...put, attempts: 1, signal })))
-      const winners = bodies.filter((_, number) => taken[number])
-      const [winner] = winners
-      if (winner === undefined || winners.length > 1) return `${winners.length} of ${putsAtOnce} were taken`
-      const read = await store.get(this.#name, signal)
-      if (read === undefined || !winner.equals(read)) return 'another one is read than the one that was taken'
-      await store.remove(this.#name, signal)
+  /** Some requests to a directory cannot be aborted. */
+  async #bounded(run: Step['run'], signal: AbortSignal): Promise<Outcome> {
+    const { store, clock, racers = [], thorough } = this.#options
+    const newName = () => {
+      this.#names += 1
+      return this.#nameOf(this.#names - 1)
     }
-    return null
+    const work = run({ store, other: thorough?.other ?? store, racers, prefix: this.#prefix, newName, clock, signal })
+    if (!(await settlesBefore(work, signal))) throw signal.reason
+    return await work
   }
 }

@@ -3,7 +3,7 @@
  *
  * Owns: starting the processes, keeping idle ones, the time limit of a task. Does not own: how many run at once, whose turn it is, what a
  * task does (`serveTasks` in the program).
- * Law: when `run` settles, no process works on its task. A process works on one task at a time. Its environment
+ * Law: when `run` settles, no process works on its task. A process works on one task at a time. Unless it is given another one, its environment
  * has the place of compiled code and settings of the C library, and nothing else.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -28,6 +28,8 @@ export type ProcessPoolOptions = {
   readonly commandLine?: (command: readonly string[]) => readonly string[]
   /** The directory to start in, if not that of this process. The user of a process needs no access to the directories above. */
   readonly cwd?: string | undefined
+  /** The environment to add, for processes that need what this one has. */
+  readonly environment?: NodeJS.ProcessEnv
   /** How long an idle process is kept. */
   readonly idleMs: number
   readonly clock: Clock
@@ -186,12 +188,17 @@ export class ProcessPool<Task, Reply, Report = never> {
   }
 
   #start(): Worker {
-    const { program, commandLine = (command) => command, cwd } = this.#options
+    const { program, commandLine = (command) => command, environment = {}, cwd } = this.#options
     const [file, ...args] = commandLine([process.execPath, ...nodeFlags, program])
     assert(file !== undefined, 'a command line names a program')
     // The environment of this process has secrets.
     const child = spawn(file, args, {
-      ...{ cwd, env: environment(), serialization: 'advanced', stdio: ['ignore', 'ignore', 'inherit', 'ipc'] },
+      ...{
+        cwd,
+        env: { ...environment, ...ownEnvironment() },
+        serialization: 'advanced',
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      },
     })
     const { promise: exit, resolve } = Promise.withResolvers<string>()
     const worker: Worker = { child, exit, isReady: false, hasExited: false, cancelTimer: () => undefined }
@@ -239,7 +246,7 @@ export class ProcessPool<Task, Reply, Report = never> {
 }
 
 /** Compiled code halves the time of a start. */
-function environment(): NodeJS.ProcessEnv {
+function ownEnvironment(): NodeJS.ProcessEnv {
   const cache = getCompileCacheDir()
   // It is the directory for this version of Node in the one that Node is told.
   return { ...mallocSettings, ...(cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) }) }

@@ -4,7 +4,15 @@
  * Law: no request is sent for a key that is not below an entry of the account. Where a store has roles, their policies see to that.
  */
 import { entryOf, isAllowed } from '#model/allowed-bucket.ts'
-import type { BucketTarget, DigestOptions, ObjectEntry, ObjectFacts, ObjectStore, PutOptions } from './object-store.ts'
+import type {
+  BucketTarget,
+  ChecksumTrial,
+  DigestOptions,
+  ObjectEntry,
+  ObjectFacts,
+  ObjectStore,
+  PutOptions,
+} from './object-store.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
 export class AllowedStore implements ObjectStore {
@@ -54,6 +62,19 @@ export class AllowedStore implements ObjectStore {
 
   async tryParts(key: string, options: PutOptions): Promise<void> {
     return this.#store.tryParts?.(this.#checked(key, 'put'), options)
+  }
+
+  async countUploads(prefix: string, signal?: AbortSignal): Promise<number> {
+    return (await this.#store.countUploads?.(this.#checked(prefix, 'list'), signal)) ?? 0
+  }
+
+  async tryChecksums(newKey: () => string, options: PutOptions): Promise<ChecksumTrial> {
+    const tried = this.#store.tryChecksums?.(() => this.#checked(newKey(), 'put'), options)
+    return (await tried) ?? { refused: [], stored: [] }
+  }
+
+  async readTime(prefix: string, signal?: AbortSignal): Promise<number | undefined> {
+    return this.#store.readTime?.(this.#checked(prefix, 'list'), signal)
   }
 
   async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {

@@ -25,6 +25,9 @@ export type DigestOptions = {
   readonly onRead?: (bytes: number) => Promise<void> | void
 }
 
+/** Names of checksums. */
+export type ChecksumTrial = { readonly refused: readonly string[]; readonly stored: readonly string[] }
+
 export type ObjectEntry = { readonly key: string; readonly bytes: number }
 
 /**
@@ -55,6 +58,12 @@ export interface ObjectStore {
   remove(key: string, signal?: AbortSignal): Promise<void>
   /** Uploads a small part of the object and abandons the upload. Stores that never upload in parts do not have it. */
   tryParts?(key: string, options: PutOptions): Promise<void>
+  /** Returns how many uploads in parts are unfinished of objects whose keys start with the prefix. */
+  countUploads?(prefix: string, signal?: AbortSignal): Promise<number>
+  /** Puts small objects that differ from their checksum, with each kind of checksum. Returns which ones the store refused. */
+  tryChecksums?(newKey: () => string, options: PutOptions): Promise<ChecksumTrial>
+  /** Returns the time of the store in epoch ms, in whole seconds. Undefined if it does not tell. `prefix`: where it may list. */
+  readTime?(prefix: string, signal?: AbortSignal): Promise<number | undefined>
   /** Yields the objects whose keys start with the prefix, in the order of their UTF-8 bytes. */
   list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry>
 }

@@ -9,6 +9,7 @@ import {
   AbortMultipartUploadCommand,
   CreateMultipartUploadCommand,
   ListMultipartUploadsCommand,
+  type ListMultipartUploadsCommandInput,
   type PutObjectCommandInput,
   type S3Client,
   UploadPartCommand,
@@ -67,6 +68,16 @@ export async function beginParts({ client, input, signal, checksums }: Omit<PutI
     await abandon(client, new AbortMultipartUploadCommand({ Bucket, Key, UploadId }))
     throw error
   }
+}
+
+/** Returns how many uploads are unfinished. More than a page of them count as a page. */
+export async function countUploads(
+  client: S3Client,
+  input: ListMultipartUploadsCommandInput,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  const options = signal === undefined ? {} : { abortSignal: signal }
+  return (await client.send(new ListMultipartUploadsCommand(input), options)).Uploads?.length ?? 0
 }
 
 /**

@@ -30,10 +30,12 @@ import { Backoff } from '#lib/retry.ts'
 import type { Semaphore } from '#lib/semaphore.ts'
 import type { System } from '#lib/system.ts'
 import { s3Limits } from './limits.ts'
-import type { DigestOptions, ObjectEntry, ObjectFacts, ObjectStore, PutOptions } from './object-store.ts'
+import type { ChecksumTrial, DigestOptions, ObjectEntry, ObjectFacts, ObjectStore, PutOptions } from './object-store.ts'
 import type { RoleClient } from './role-client.ts'
 import { type DescribedTarget, describeFailure, foreignResponse } from './s3-failure.ts'
-import { beginParts, putInParts } from './s3-multipart.ts'
+import { beginParts, countUploads, putInParts } from './s3-multipart.ts'
+import { damagedPuts, isRefusal, readTime } from './s3-trials.ts'
+import { signPayload } from './sign-payload.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
 export type S3StoreOptions = System & {
@@ -209,6 +211,33 @@ export class S3Store implements ObjectStore {
     )
   }
 
+  async countUploads(prefix: string, signal?: AbortSignal): Promise<number> {
+    const Bucket = this.#options.target.bucket
+    return this.#try('list', { signal }, ({ client }) => countUploads(client, { Bucket, Prefix: prefix }, signal))
+  }
+
+  async tryChecksums(newKey: () => string, options: PutOptions): Promise<ChecksumTrial> {
+    const { signal } = options
+    const refused: string[] = []
+    const stored: string[] = []
+    for (const [name, makeCommand] of damagedPuts) {
+      const command = makeCommand(this.#input(newKey(), options))
+      try {
+        await this.#try('put', { signal }, ({ client }) => client.send(command, sendOptions(signal)))
+        stored.push(name)
+      } catch (error) {
+        if (!isRefusal(error)) throw error
+        refused.push(name)
+      }
+    }
+    return { refused, stored }
+  }
+
+  async readTime(prefix: string, signal?: AbortSignal): Promise<number | undefined> {
+    const Bucket = this.#options.target.bucket
+    return this.#try('list', { signal }, ({ client }) => readTime(client, { Bucket, Prefix: prefix, MaxKeys: 1 }, signal))
+  }
+
   async *list(prefix: string, signal?: AbortSignal): AsyncIterable<ObjectEntry> {
     let token: string | undefined
     do {
@@ -322,18 +351,6 @@ function sha256Of({
 }: HeadObjectCommandOutput): string | undefined {
   if (verified !== undefined && !verified.includes('-')) return Buffer.from(verified, 'base64').toString('hex')
   return /^[0-9a-f]{64}$/.test(named) ? named : undefined
-}
-
-/** Makes the signature cover the content of the file, whose hash the SDK cannot know for a stream. */
-function signPayload(command: PutObjectCommand, sha256: string): void {
-  command.middlewareStack.add(
-    (next) => (args) => {
-      const { headers } = args.request as { readonly headers: Record<string, string> }
-      headers['x-amz-content-sha256'] = sha256
-      return next(args)
-    },
-    { step: 'build', name: 'signPayload' },
-  )
 }
 
 function sendOptions(signal: AbortSignal | undefined) {

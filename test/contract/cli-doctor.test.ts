@@ -150,23 +150,6 @@ test('the connection and the key are checked, and the key is not printed', async
   expect(wrong.about('API key')).toMatchObject([{ status: 'fail' }])
 })
 
-test('--store checks a copy store that is not configured, with the settings beside it', async () => {
-  const keys = { INLET_COPY_ACCESS_KEY_ID: 'key', INLET_COPY_SECRET_ACCESS_KEY: 'a secret key' }
-  const environment = { INLET_DATA_DIR: join(directory, 'nowhere'), INLET_COPY_S3_ENDPOINT: 'http://127.0.0.1:1', ...keys }
-  const { code, out } = await runCli(['doctor', '--json', '--store', 's3://copies/inlet'], { environment })
-  expect(code).toBe(1)
-  expect(JSON.parse(out)).toMatchObject([
-    { check: 'copy store', status: 'fail', message: expect.stringContaining('ECONNREFUSED') },
-  ])
-  const mount = join(directory, 'mount')
-  mkdirSync(mount)
-  const directoryStore = await runCli(['doctor', '--store', `file://${mount}`], { environment: { INLET_DATA_DIR: mount } })
-  expect([directoryStore.code, directoryStore.out]).toEqual([
-    0,
-    expect.stringContaining('of several such puts at once one is taken'),
-  ])
-})
-
 test.each(['', 'file:copies'])('--store "%s" names no copy store', async (store) => {
   const { code, out, err } = await runCli(['doctor', '--store', store], {
     environment: { INLET_DATA_DIR: join(directory, 'nowhere') },

@@ -151,7 +151,7 @@ export class SimulatedNode {
     const options = { by: rescuerId, nodeId: lostId, control: own, place, paths, files, random, logger, clock: life.clock }
     for (;;)
       try {
-        return await restoreCopies({ ...options, stopping: life.ended })
+        return await restoreCopies({ ...options, isByItself: false, stopping: life.ended })
       } catch (error) {
         if (isDiskFault(error)) throw error
         await sleep(life.clock, 1_000)

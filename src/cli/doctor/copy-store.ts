@@ -1,26 +1,21 @@
-/** Checks a copy store: what it answers, and whether several writers of one name find out. It writes, and removes, a few small objects. */
+/** Checks the copy store of this machine as its node does at the start. It writes, and removes, a few small objects. */
 import type { Config } from '#config/config.ts'
 import { type CopyStoreConfig, openCopyStore } from '#copies/open-store.ts'
 import { checkCopyStore, type StoreFinding } from '#copies/store-check.ts'
 import { system } from '#lib/system.ts'
 import { attempt, type Finding, fail, ok, warn } from './finding.ts'
 
-const rounds = 10
-const checkMsMax = 60_000
 const check = 'copy store'
+export const settingsAdvice =
+  'correct INLET_COPY_URL and INLET_COPY_… beside it; its key is INLET_COPY_ACCESS_KEY_ID: docs/acknowledgements.md'
+
+export type CopiesConfig = Omit<CopyStoreConfig, 'copyUrl'> & Pick<Config, 'copyUrl'>
 
 /** Checks that of the configuration, if there is one. */
-export async function checkCopies(
-  config: Omit<CopyStoreConfig, 'copyUrl'> & Pick<Config, 'copyUrl'>,
-): Promise<readonly Finding[]> {
+export async function checkCopies(config: CopiesConfig): Promise<readonly Finding[]> {
   const { copyUrl } = config
   if (copyUrl === null) return []
-  const settings = { ...config, copyUrl }
-  return attempt(
-    check,
-    'correct INLET_COPY_URL and INLET_COPY_… beside it; its key is INLET_COPY_ACCESS_KEY_ID: docs/acknowledgements.md',
-    () => run(settings),
-  )
+  return attempt(check, settingsAdvice, () => run({ ...config, copyUrl }))
 }
 
 async function run(config: CopyStoreConfig): Promise<readonly Finding[]> {
@@ -28,20 +23,27 @@ async function run(config: CopyStoreConfig): Promise<readonly Finding[]> {
   // Other timers do not keep the process alive.
   const alive = setInterval(() => undefined, 1_000)
   try {
-    const signal = system.clock.timeout(checkMsMax)
-    const folder = prefix === '' ? '' : `${prefix}/`
-    const findings = await checkCopyStore({ store, folder, random: system.random, signal, rounds })
-    return findings.map(toFinding)
+    const { signal } = new AbortController()
+    const findings = await checkCopyStore({ store, folder: folderOf(prefix), signal, ...system })
+    return findings.map((finding) => toFinding(check, finding))
   } finally {
     clearInterval(alive)
     close()
   }
 }
 
-function toFinding({ step, kind, problem }: StoreFinding): Finding {
-  if (problem === null) return ok(check, step)
-  const message = `${step}: ${problem}`
-  return kind === 'needed'
-    ? fail(check, message, 'use another store for copies: an acknowledgement would not hold')
-    : warn(check, message, 'copies hold: reads fence a lost node as well; do not rely on this store for anything else')
+export function folderOf(prefix: string): string {
+  return prefix === '' ? '' : `${prefix}/`
+}
+
+const advice = {
+  needed: 'use another store for copies: an acknowledgement would not hold',
+  fence: 'reads fence a lost node as well, so copies hold; no node is taken over by itself there',
+  parts: 'give the bucket a lifecycle rule that removes unfinished uploads: docs/destinations.md',
+  advice: 'Inlet works with it: docs/acknowledgements.md says what it means',
+} as const
+
+export function toFinding(name: string, { step, kind, problem, note }: StoreFinding): Finding {
+  if (problem === null) return ok(name, note === null ? step : `${step}: ${note}`)
+  return (kind === 'needed' ? fail : warn)(name, `${step}: ${problem}`, advice[kind])
 }

@@ -27,6 +27,8 @@ import type { App } from './run-app.ts'
 export type AdoptCopyOptions = Pick<AdoptionOptions, 'config' | 'logger' | 'clock'> & {
   /** The lost node. */
   readonly nodeId: string
+  /** Whether no person has said that the lost machine is off. */
+  readonly isByItself?: boolean
   /** Ends the wait for control and the store. The takeover has not ended then: the next start goes on with it. */
   readonly stopping: AbortSignal
 }
@@ -98,7 +100,7 @@ async function restoreAdopted(options: AdoptCopyOptions, by: string, place: Copy
   const own = await NodeCredential.open(by, config.paths.nodeCredential, system)
   const control = await ControlClient.open({ ...controlOf(config), pin: null, credential: own, files, clock })
   await setReplacedAside(options, directory)
-  const restored = await restoreCopies({ ...options, ...system, by, control, place, paths })
+  const restored = await restoreCopies({ isByItself: false, ...options, ...system, by, control, place, paths })
   const { damaged } = restored
   let isDelivered = false
   return {

@@ -125,7 +125,8 @@ async function openTakeOvers(config: Config, hooks: Hooks): Promise<TakeOvers> {
     ...{ config, ...hooks },
     async deliver(nodeId, stopping) {
       const { deliverCopies } = await import('./adopt-copy.ts')
-      return await deliverCopies({ config, nodeId, isRegionGiven: true, ...(await adoptionApps()), ...hooks, stopping })
+      const own = { config, nodeId, isByItself: true, isRegionGiven: true }
+      return await deliverCopies({ ...own, ...(await adoptionApps()), ...hooks, stopping })
     },
   })
 }

@@ -2,12 +2,13 @@
  * Restores the log of a lost node from its copies, in a directory of its own.
  *
  * Owns: that control gives the node away first, and knows what it delivered. Does not own: what is in the store (copies/restore.ts).
- * Law: control gives the lost node to this machine before its copies are read. The credential is durable before. What was restored is noted
+ * Law: control gives the lost node to this machine before its copies are read. By itself that happens only in a store that was tried right before. The credential is durable before. What was restored is noted
  * once it is durable, so a command that was stopped goes on.
  */
 import { join } from 'node:path'
 import type { Config } from '#config/config.ts'
 import { type CopyPlace, hasCopies, type Restored, restoreLog } from '#copies/restore.ts'
+import { checkCopyStore } from '#copies/store-check.ts'
 import { type Clock, sleep } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { writeDurably } from '#lib/files.ts'
@@ -31,6 +32,8 @@ export type RestoreCopiesOptions = Pick<System, 'files' | 'random'> & {
   readonly by: string
   readonly control: Pick<Control, 'takeOver' | 'findCommits'>
   readonly place: CopyPlace
+  /** Whether no person has said that the lost machine is off. */
+  readonly isByItself: boolean
   /** The directory that it is restored to. */
   readonly paths: Config['paths']
   readonly logger: Logger
@@ -51,6 +54,7 @@ async function restoreOnce(options: RestoreCopiesOptions, done: string): Promise
   // Before control gives the node away: with another prefix nothing would be restored, and that would look like success.
   if (!(await hasCopies(place, stopping)))
     throw new UserError(`the copy store has nothing of node ${nodeId}: set INLET_COPY_URL to that of the lost node`)
+  if (options.isByItself) await assertFences(options)
   await writeDurably(files, paths.nodeId, Buffer.from(`${nodeId}\n`))
   const { secret } = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
   await takeOver({ ...options, secret })
@@ -63,6 +67,18 @@ async function restoreOnce(options: RestoreCopiesOptions, done: string): Promise
   const { ranges: _, ...counts } = restored
   logger.notice({ node_id: nodeId, ...counts }, 'log restored from its copies')
   return restored
+}
+
+const racers = 8
+
+/** The lost machine may still run: then only a store that does all that it says keeps it from acknowledging what nobody delivers. */
+async function assertFences({ nodeId, place, random, clock, stopping: signal }: RestoreCopiesOptions): Promise<void> {
+  const options = { ...place, racers: Array(racers).fill(place.store), random, clock, signal }
+  const wrong = (await checkCopyStore(options)).find(({ kind, problem }) => kind !== 'advice' && problem !== null)
+  if (wrong === undefined) return
+  throw new UserError(
+    `the copy store is not safe for a takeover by itself (${wrong.step}: ${wrong.problem}): make sure that the lost machine is off, then run inlet node --adopt-copy ${nodeId}`,
+  )
 }
 
 type TakeOverOptions = RestoreCopiesOptions & { readonly secret: string }

@@ -112,6 +112,7 @@ export class S3Double implements AsyncDisposable {
   readonly #sockets = new Set<Socket>()
   readonly #sessions = new Map<string, Session>()
   #own: Role | undefined
+  #knowsHeaders = false
 
   private constructor(server: Server, port: number) {
     this.#server = server
@@ -149,9 +150,10 @@ export class S3Double implements AsyncDisposable {
 
   /**
    * Makes it a store without roles, as R2, B2 and MinIO are: the keys of the installation open every bucket, and headers for checksums and
-   * encryption are rejected. Returns what these keys may not do.
+   * encryption are rejected, unless it knows them. Returns what these keys may not do.
    */
-  withoutRoles(): Role {
+  withoutRoles({ knowsHeaders = false } = {}): Role {
+    this.#knowsHeaders = knowsHeaders
     const own: Role = { externalId: '', denied: new Set() }
     const { accessKeyId, secretAccessKey: secret } = doubleCredentials
     this.#sessions.set(accessKeyId, { secret, token: undefined, role: own, arn: callerArn, endsAt: Number.POSITIVE_INFINITY })
@@ -161,6 +163,12 @@ export class S3Double implements AsyncDisposable {
 
   /** Whether it keeps an object that is there if it is told to. */
   heedsConditions = true
+
+  /** Whether an upload stays although it was aborted. */
+  keepsAbandoned = false
+
+  /** Checksums that it does not compare: `signature`, and those of `x-amz-checksum-…`. */
+  ignoresChecksums: readonly string[] = []
 
   object(bucket: string, key: string): StoredObject | undefined {
     return this.buckets.get(bucket)?.objects.get(key)
@@ -267,7 +275,8 @@ export class S3Double implements AsyncDisposable {
     if (this.#isSkewed(signed.date, signed.expires)) return error(call, s3Errors.requestTimeTooSkewed(signed.date, this.#now))
     if (session.endsAt <= this.#now) return error(call, s3Errors.expiredToken)
     if (![...this.roles.values(), this.#own].includes(session.role)) return error(call, s3Errors.invalidAccessKeyId)
-    const unsupported = this.#own && Object.keys(headers).find((name) => laterHeader.test(name))
+    const isSimple = this.#own !== undefined && !this.#knowsHeaders
+    const unsupported = isSimple ? Object.keys(headers).find((name) => laterHeader.test(name)) : undefined
     if (unsupported !== undefined) return error(call, s3Errors.unsupportedHeader(unsupported))
     const bucket = this.buckets.get(call.bucket)
     if (bucket === undefined) return error(call, s3Errors.noSuchBucket)
@@ -278,9 +287,9 @@ export class S3Double implements AsyncDisposable {
     const isMissing = /^(Get|Head)Object$/.test(operation) && !bucket.objects.has(call.key)
     if (isMissing && session.role.denied.has('ListObjectsV2')) return error(call, s3Errors.accessDenied)
     const told = headers['x-amz-content-sha256']
-    if (told !== undefined && told !== 'UNSIGNED-PAYLOAD' && told !== sha256(body).toString('hex'))
-      return error(call, s3Errors.contentHashMismatch)
-    const wrong = wrongChecksum(headers, body)
+    const isSigned = told !== undefined && told !== 'UNSIGNED-PAYLOAD' && !this.ignoresChecksums.includes('signature')
+    if (isSigned && told !== sha256(body).toString('hex')) return error(call, s3Errors.contentHashMismatch)
+    const wrong = wrongChecksum(headers, body, this.ignoresChecksums)
     if (wrong !== undefined) return error(call, s3Errors.badDigest(wrong))
     return this.#act(call, bucket, request, body)
   }
@@ -344,7 +353,7 @@ export class S3Double implements AsyncDisposable {
       }
       case 'AbortMultipartUpload':
         if (upload === undefined) return error(call, s3Errors.noSuchUpload)
-        uploads.delete(query.get('uploadId') ?? '')
+        if (!this.keepsAbandoned) uploads.delete(query.get('uploadId') ?? '')
         return { status: 204 }
       case 'ListMultipartUploads': {
         const prefix = query.get('prefix') ?? ''
@@ -438,13 +447,14 @@ function kept({ headers }: IncomingMessage): Record<string, string> {
   )
 }
 
-function wrongChecksum(headers: IncomingMessage['headers'], body: Buffer): string | undefined {
+function wrongChecksum(headers: IncomingMessage['headers'], body: Buffer, ignored: readonly string[]): string | undefined {
   const crc = Buffer.alloc(4)
   crc.writeUInt32BE(crc32(body))
-  const right: Readonly<Record<string, Buffer>> = { SHA256: sha256(body), CRC32: crc }
+  // The only CRC32C that tests send is wrong.
+  const right: Readonly<Record<string, Buffer>> = { SHA256: sha256(body), CRC32: crc, CRC32C: Buffer.alloc(0) }
   return Object.keys(right).find((algorithm) => {
     const told = headers[`x-amz-checksum-${algorithm.toLowerCase()}`]
-    return told !== undefined && told !== right[algorithm]?.toString('base64')
+    return told !== undefined && told !== right[algorithm]?.toString('base64') && !ignored.includes(algorithm.toLowerCase())
   })
 }
 

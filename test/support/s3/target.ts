@@ -1,5 +1,6 @@
 /** A double with a bucket and a role, stores that use it, and the destination that names them. */
 import { expect } from 'vitest'
+import { openCopyStore } from '#copies/open-store.ts'
 import { system } from '#lib/system.ts'
 import { newId } from '#model/id.ts'
 import type { BucketTarget, ObjectStore } from '#objects/object-store.ts'
@@ -47,6 +48,24 @@ export async function newDoubleBucket(
 
 export function storesOf({ url }: S3Double, options: Partial<S3StoresOptions> = {}): S3Stores {
   return new S3Stores({ s3Endpoint: url, stsEndpoint: url, ...system, credentials: doubleCredentials, ...options })
+}
+
+/** A double without roles that knows checksums, and its bucket for copies. */
+export async function storeWithoutRoles() {
+  const double = await S3Double.start()
+  const role = double.withoutRoles({ knowsHeaders: true })
+  const bucket = double.addBucket('copies', 'us-east-1')
+  const copyUrl = { kind: 's3', bucket: 'copies', prefix: 'in/let' } as const
+  const { accessKeyId: copyAccessKeyId, secretAccessKey: copySecretAccessKey } = doubleCredentials
+  const settings = { copyS3Endpoint: double.url, copyRegion: 'us-east-1', copyPathStyle: 'true' }
+  const { store, close } = await openCopyStore({ copyUrl, ...settings, copyAccessKeyId, copySecretAccessKey }, system)
+  return {
+    ...{ double, role, bucket, store },
+    async [Symbol.asyncDispose]() {
+      close()
+      await double[Symbol.asyncDispose]()
+    },
+  }
 }
 
 /** Returns the failure of the operation, which must be a store error. */
