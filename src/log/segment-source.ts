@@ -45,6 +45,9 @@ export type HighestSeq = { readonly seq?: number | undefined; readonly problem?:
 
 export type OpenRecords = SegmentRef & { readonly records: number }
 
+/** Records that were durable `lateMs` before are counted. Some of the later ones are not. */
+export type OpenCounts = { readonly segments: readonly OpenRecords[]; readonly lateMs: number }
+
 export interface SegmentSource {
   /** Names this source to other processes of the node, which open the same segments with it. A path, if segments are files. */
   readonly location: string
@@ -71,11 +74,8 @@ export interface SegmentSource {
   /** Returns why a segment was quarantined; undefined if that was not recorded. */
   quarantineNote(ref: SegmentRef): Promise<QuarantineNote | undefined>
   highestSeq(logName: string): Promise<HighestSeq>
-  /**
-   * Returns the open segments with the number of their durable records, as of a few seconds ago: what was appended since is not counted.
-   * Undefined if that is not known.
-   */
-  openRecords(): Promise<readonly OpenRecords[] | undefined>
+  /** Returns the open segments with the number of their durable records, as of a few seconds ago. Undefined if that is not known. */
+  openRecords(): Promise<OpenCounts | undefined>
   /**
    * Calls `onSealed` after segments of a log were sealed; null: of any log. Only a hint: calls may be late, merged or missing. Returns a
    * function that stops the watch.

@@ -56,7 +56,10 @@ export const Loss = z.object({
       'at most so many were lost of what was acknowledged by `reported_at`; null if the node had not counted them. What it acknowledged later is lost as well, and is not counted',
   }),
   bytes: z.int().min(0).meta({ description: 'size of these segments on the disk of the node, at most' }),
-  reported_at: Timestamp.meta({ description: 'as of when the counts are: when the node last reported what its disk held' }),
+  reported_at: Timestamp.meta({
+    description:
+      'as of when the counts are, by the last report of the node: all that it acknowledged before is in them, or delivered. A heartbeat may be later',
+  }),
   recorded_at: Timestamp.meta({
     description: 'when the node was last removed, its id released or its log adopted, or its disk first reported',
   }),

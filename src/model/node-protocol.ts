@@ -161,6 +161,8 @@ export const EndpointLag = z.object({
   /** The same of those in quarantine. Missing in reports of the release before. */
   quarantined_first_seq: SegmentSeq.nullable().optional(),
   quarantined_last_seq: SegmentSeq.nullable().optional(),
+  /** As of when the row is, if the log could not be read for this report. */
+  counted_at: Timestamp.optional(),
   /** When the oldest uncommitted segment was sealed. */
   oldest_sealed_at: Timestamp.nullable(),
   /** Why delivery is blocked, for the owner of the endpoint; null if it is not. */
@@ -190,6 +192,11 @@ const lagReport = {
   lag_base: lagVersion.optional(),
   /** Endpoints whose rows of the report `lag_base` are over. */
   lag_gone: boundedList(Id, reportLimits.logsMax).optional(),
+  /**
+   * All that was acknowledged before is in the rows that control then has, but for those with a `counted_at` of their own (epoch ms, by the clock of
+   * control). Missing from nodes of an earlier release.
+   */
+  counted_at: z.int().min(0).optional(),
 }
 const LagReport = z.strictObject(lagReport)
 export type LagReport = z.infer<typeof LagReport>

@@ -111,7 +111,9 @@ export type NodeLog = z.infer<typeof NodeLog>
 export const NodeRemoval = z.object({
   node_id: Id,
   region: z.string(),
-  reported_at: Timestamp.nullable().meta({ description: 'the last report about its disk; null if there is none' }),
+  reported_at: Timestamp.nullable().meta({
+    description: 'as of when the counts are, by its last report about its disk; null if there is none',
+  }),
   segments: SegmentTotals.meta({ description: 'everything that was on its disk and not delivered, as last reported' }),
   endpoints: z.int().min(0).meta({ description: 'the number of endpoints that it held data of' }),
   logs: z.array(NodeLog).meta({

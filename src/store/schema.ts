@@ -246,6 +246,8 @@ export type Database = OtherTables & {
     kept_position: string | null
     /** Only of delivery: names the report that `endpoint_lags` has. */
     lag_version: string | null
+    /** Only of delivery: all that was acknowledged before is in `endpoint_lags`. Null if the node does not say. */
+    counted_at: number | null
   }
   /** The certificate that control last saw at an address of a node, or why it saw none. */
   certificate_checks: {
@@ -287,6 +289,8 @@ export type Database = OtherTables & {
     closed: number
     scrub_findings: number
     scrub_finding: string | null
+    /** The same for a log that could not be read since; null for others. */
+    counted_at: number | null
   }
   /** Logs that ingest of a node cannot append to. */
   blocked_logs: { node_id: string; endpoint_id: string; reason: string }

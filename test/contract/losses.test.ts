@@ -492,6 +492,61 @@ describe('a disk that comes back', () => {
   })
 })
 
+describe('a loss is as of', () => {
+  const at = (seconds: number) => control().clock.now() + seconds * 1_000
+  const iso = (ms: number) => new Date(ms).toISOString()
+
+  test('when the node had counted its logs, however many heartbeats followed', async () => {
+    const { endpoint, node, losses, reasons } = await inhabited()
+    const counted_at = at(-9)
+    const lag = [aLag(endpoint.id, { open_segments: 1, undelivered_segments: 0, records: 0, first_seq: 3, last_seq: 3 })]
+    await node.heartbeat({}, { lag, counted_at })
+    const unread = { applied_epoch: -1, healthy: false, reasons: ['EIO'], lag: [] }
+    await node.heartbeat({}, { ...unread, counted_at: at(0) })
+    await node.heartbeat({}, { ...unread, recorded: null, counted_at: at(0) })
+    expect((await remove(node.id)).body).toMatchObject({ reported_at: iso(counted_at) })
+    expect(await losses()).toMatchObject([
+      { reported_at: iso(counted_at), summary: `any record acknowledged after ${iso(counted_at)} (none was known to wait then)` },
+    ])
+    expect(await reasons()).toContain(
+      `acknowledged after ${iso(counted_at)} (none was known to wait then), was not delivered when`,
+    )
+  })
+
+  test('when the log could be read last, and never later than the report', async () => {
+    const { endpoint, node, losses } = await inhabited()
+    const counted_at = at(-3_600)
+    await node.heartbeat({}, { lag: [aLag(endpoint.id, { records: 4, counted_at: iso(counted_at) })], counted_at: at(-1) })
+    await remove(node.id)
+    expect(await losses()).toMatchObject([{ reported_at: iso(counted_at) }])
+    const ahead = await inhabited()
+    const now = at(0)
+    await ahead.node.heartbeat({}, { lag: [aLag(ahead.endpoint.id)], counted_at: at(3_600) })
+    await remove(ahead.node.id)
+    const [loss] = await ahead.losses()
+    expect(Date.parse(loss.reported_at) - now).toBeLessThan(3_600_000)
+  })
+
+  test('an earlier report, if the disk that came back lacks something of it', async () => {
+    const { node, losses, hold, commit } = await inhabited()
+    await hold(2, 4, { records: 30, held: [aHeld(2, 10), aHeld(3, 10), aHeld(4, 10)] })
+    await remove(node.id)
+    const [{ reported_at: first }] = await losses()
+    control().clock.advance(60_000)
+    await node.join()
+    await hold(2, 3, { records: 20, held: [aHeld(2, 10), aHeld(3, 10)] })
+    await remove(node.id)
+    expect(await losses()).toMatchObject([{ reported_at: first, records: 30 }])
+    control().clock.advance(60_000)
+    await node.join()
+    await commit(2, 3)
+    await hold(4, 4, { open_segments: 0, undelivered_segments: 1, records: 10, held: [aHeld(4, 10)] })
+    await remove(node.id)
+    const [{ reported_at: third }] = await losses()
+    expect(Date.parse(third) - Date.parse(first)).toBeGreaterThanOrEqual(120_000)
+  })
+})
+
 test('an older copy of the disk does not recover what the node had reported beyond it', async () => {
   const { node, losses, hold, commit } = await inhabited()
   await hold(2, 2, { records: 23 })

@@ -38,9 +38,21 @@ describeStores('reports of many logs', (test) => {
       const send = (report: ReturnType<LagReports['next']>) =>
         transact(store, async (db) => {
           const heartbeat = { ...beat, node_id, ...report }
-          const isRecorded = isQuiet(heartbeat) && (await recordQuietHeartbeats(db, [heartbeat], t0)).has(heartbeat)
-          if (!isRecorded) await recordHeartbeat(db, heartbeat, t0)
+          const isRecorded = isQuiet(heartbeat) && (await recordQuietHeartbeats(db, [heartbeat], clock.now())).has(heartbeat)
+          if (!isRecorded) await recordHeartbeat(db, heartbeat, clock.now())
         })
+      const history: { readonly at: number; readonly bytes: ReadonlyMap<string, number> }[] = []
+      /** Each row is one that the disk had at the time that the database names, or since. */
+      const areAsOf = async () => {
+        const process = await store.db.selectFrom('node_processes').selectAll().where('node_id', '=', node_id).execute()
+        const since = Math.max(
+          0,
+          history.findLastIndex(({ at }) => at <= (process[0]?.counted_at ?? 0)),
+        )
+        const stored = new Map((await listLags(store.db, ids)).map((lag) => [lag.endpoint_id, lag.undelivered_bytes]))
+        const wrong = ids.filter((id) => !history.slice(since).some(({ bytes }) => bytes.get(id) === stored.get(id)))
+        expect(wrong).toEqual([])
+      }
       let wasRejected = false
       for (const { changes, loss, waitMs } of steps) {
         for (const { log, parked, bytes, isGone } of changes) {
@@ -49,13 +61,15 @@ describeStores('reports of many logs', (test) => {
           else disk.set(id, aLag(id, { parked_segments: parked, undelivered_bytes: bytes }))
         }
         clock.advance(waitMs)
-        const report = reports.next([...disk.values()])
+        history.push({ at: clock.now(), bytes: new Map([...disk].map(([id, lag]) => [id, lag.undelivered_bytes])) })
+        const report = reports.next([...disk.values()], clock.now())
         const isStored =
           loss !== 'request' &&
           (await send(report).then(
             () => true,
             () => false,
           ))
+        if (isStored) await areAsOf()
         if (loss !== 'none') continue
         if (!isStored) {
           expect(wasRejected).toBe(false)

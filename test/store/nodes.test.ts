@@ -143,7 +143,7 @@ describeStores('nodes', (test, kind) => {
     const beats = (ids: readonly string[], at: number, change: object = {}): Heartbeat[] =>
       ids.flatMap((node_id) => [
         { process: 'ingest', node_id, ...beat, applied_epoch: at - t0, disk_full: false, blocked: [], ...change },
-        { process: 'delivery', node_id, ...beat, applied_epoch: at - t0, lag: [], ...change },
+        { process: 'delivery', node_id, ...beat, applied_epoch: at - t0, lag: [], counted_at: at - 1, ...change },
       ])
     const states: unknown[] = []
     for (const isTogether of [false, true]) {
@@ -169,7 +169,7 @@ describeStores('nodes', (test, kind) => {
       const next: Heartbeat[] = [
         ...beats([one, three], t0 + 5),
         { process: 'ingest', node_id: two, ...beat, healthy: false, reasons: ['full'], disk_full: true, blocked: [] },
-        { process: 'delivery', node_id: two, ...beat, ...same },
+        { process: 'delivery', node_id: two, ...beat, ...same, counted_at: t0 + 3 },
       ]
       expect(await say(next, t0 + 5)).toBe(6)
       const other: Heartbeat = { process: 'delivery', node_id: two, ...beat, lag: [], lag_base: 'c', lag_version: 'c' }

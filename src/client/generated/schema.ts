@@ -938,7 +938,7 @@ readonly segments: number
 readonly records: number | null
 /** size of these segments on the disk of the node, at most */
 readonly bytes: number
-/** as of when the counts are: when the node last reported what its disk held */
+/** as of when the counts are, by the last report of the node: all that it acknowledged before is in them, or delivered. A heartbeat may be later */
 readonly reported_at: string
 /** when the node was last removed, its id released or its log adopted, or its disk first reported */
 readonly recorded_at: string
@@ -1071,7 +1071,7 @@ readonly items: (components['schemas']["NodeRegion"])[]
 readonly NodeRemoval: {
 readonly node_id: string
 readonly region: string
-/** the last report about its disk; null if there is none */
+/** as of when the counts are, by its last report about its disk; null if there is none */
 readonly reported_at: string | null
 /** everything that was on its disk and not delivered, as last reported */
 readonly segments: components['schemas']["SegmentTotals"]

@@ -80,3 +80,26 @@ test('a report that may be lost is repeated; after a rejection all logs are sent
   const whole = reports.next(blocked())
   expect([whole.lag.length, whole.lag_base]).toEqual([many, undefined])
 })
+
+test('a report says as of when the rows are that control then has, in whole seconds', () => {
+  const few = accepted([]).reports
+  expect(few.next([aLag(ids[0] ?? '')], 10_700)).toMatchObject({ counted_at: 10_000 })
+  expect(few.next([aLag(ids[0] ?? '')])).not.toHaveProperty('counted_at')
+
+  const { clock, reports } = accepted(lags())
+  const next = (bytes: number, at: number) => {
+    const report = reports.next(
+      lags(() => ({ undelivered_bytes: bytes })),
+      at,
+    )
+    reports.accept()
+    return report
+  }
+  const same = aLag(ids[0] ?? '').undelivered_bytes
+  next(same, 10_000)
+  expect(next(same, 20_000).counted_at).toBe(20_000)
+  // Numbers alone differ: most rows are sent later, and control has those of before.
+  expect(next(same + 1, 22_000).counted_at).toBe(20_000)
+  clock.advance(lagReportLimits.refreshMsMax)
+  expect(next(same + 1, 82_000).counted_at).toBe(82_000)
+})

@@ -3,14 +3,15 @@
  *
  * Owns: what control has, as far as this process knows. Does not own: the rows (pipeline.ts), storing them (store/nodes/node-reports.ts).
  * Law: once control accepted a heartbeat, it has every row of the node as it was then, but for counts and times that differ for less than
- * `lagRefreshMsMax`. A report names the one that it builds on, and control rejects it if it has another.
+ * `lagRefreshMsMax`: `counted_at` is not later than any row that control has. A report names the one that it builds on, and control rejects it if it has another.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { Random } from '#lib/random.ts'
 import { countSegments, type EndpointLag, type LagReport } from '#model/node-protocol.ts'
 import { lagReportLimits } from './limits.ts'
 
-type Sent = { readonly row: EndpointLag; readonly atMs: number }
+/** `countedAt`: as of when the row is. */
+type Sent = { readonly row: EndpointLag; readonly atMs: number; readonly countedAt: number }
 type Known = { readonly version: string; readonly rows: ReadonlyMap<string, Sent> }
 
 export class LagReports {
@@ -27,24 +28,31 @@ export class LagReports {
     this.#run = random.bytes(6).toString('base64url')
   }
 
-  /** Returns what the next heartbeat says, given the rows of all logs. */
-  next(lags: readonly EndpointLag[]): LagReport {
+  /** Returns what the next heartbeat says, given the rows of all logs, and as of when they are (epoch ms). Undefined: that is not known. */
+  next(lags: readonly EndpointLag[], countedAt?: number): LagReport {
     const before = this.#accepted
-    if (before === undefined || lags.length <= lagReportLimits.reportedWhole) return this.#whole(lags)
+    const now = countedAt ?? Number.POSITIVE_INFINITY
+    if (before === undefined || lags.length <= lagReportLimits.reportedWhole)
+      return { ...this.#whole(lags, now), ...toCountedAt(now) }
     const nowMs = this.#clock.monotonic()
     const refreshMs = refreshMsOf(lags)
     const rows = new Map<string, Sent>()
     const lag: EndpointLag[] = []
     for (const row of lags) {
       const sent = before.rows.get(row.endpoint_id)
-      const isDue = sent === undefined || isNews(sent.row, row) || (nowMs - sent.atMs >= refreshMs && isOther(sent.row, row))
+      const hasNews = sent === undefined || isNews(sent.row, row)
+      const isKept = !hasNews && !isOther(sent.row, row)
+      const isDue = hasNews || (!isKept && nowMs - sent.atMs >= refreshMs)
       if (isDue) lag.push(row)
-      rows.set(row.endpoint_id, sent === undefined || isDue ? { row, atMs: nowMs } : sent)
+      if (isDue) rows.set(row.endpoint_id, { row, atMs: nowMs, countedAt: now })
+      else rows.set(row.endpoint_id, isKept ? { ...sent, countedAt: now } : sent)
     }
     const lag_gone = [...before.rows.keys()].filter((id) => !rows.has(id))
     const isSame = lag.length === 0 && lag_gone.length === 0
-    this.#sent = isSame ? before : { version: this.#newVersion(), rows }
-    return { lag, lag_gone, lag_base: before.version, lag_version: this.#sent.version }
+    this.#sent = { version: isSame ? before.version : this.#newVersion(), rows }
+    const { version: lag_version } = this.#sent
+    const oldest = rows.values().reduce((least, sent) => Math.min(least, sent.countedAt), now)
+    return { lag, lag_gone, lag_base: before.version, lag_version, ...toCountedAt(oldest) }
   }
 
   /** Control stored the last report. */
@@ -57,7 +65,7 @@ export class LagReports {
     this.#accepted = undefined
   }
 
-  #whole(lags: readonly EndpointLag[]): LagReport {
+  #whole(lags: readonly EndpointLag[], countedAt: number): LagReport {
     if (lags.length <= lagReportLimits.reportedWhole) {
       this.#sent = undefined
       return { lag: [...lags] }
@@ -66,7 +74,7 @@ export class LagReports {
     // Spread over the time, so that rows are not due all at once from then on.
     const sentAtMs = () => nowMs - this.#random.fraction() * refreshMsOf(lags)
     const version = this.#newVersion()
-    this.#sent = { version, rows: new Map(lags.map((row) => [row.endpoint_id, { row, atMs: sentAtMs() }])) }
+    this.#sent = { version, rows: new Map(lags.map((row) => [row.endpoint_id, { row, atMs: sentAtMs(), countedAt }])) }
     return { lag: [...lags], lag_version: version }
   }
 
@@ -74,6 +82,11 @@ export class LagReports {
     this.#reports += 1
     return `${this.#run}-${this.#reports}`
   }
+}
+
+/** In whole seconds: control records heartbeats that are alike together. */
+function toCountedAt(ms: number): Pick<LagReport, 'counted_at'> {
+  return Number.isFinite(ms) ? { counted_at: Math.floor(ms / 1000) * 1000 } : {}
 }
 
 /** Number-only changes are sent less often as logs grow in number: a node sends a bounded number of rows a second. */

@@ -97,7 +97,7 @@ async function listLeft(
   source: LeftOnDiskOptions['segments'],
 ): Promise<{ readonly left: readonly LeftSegments[]; readonly problem: Error | undefined }> {
   const listed = await source.openRecords().catch(() => undefined)
-  const open = new Map(listed?.map(({ records, ...ref }) => [nameOf(ref), records]))
+  const open = new Map(listed?.segments.map(({ records, ...ref }) => [nameOf(ref), records]))
   const left: LeftSegments[] = []
   let problem: Error | undefined
   for (const logName of (await source.logNames()).filter(isUuid)) {

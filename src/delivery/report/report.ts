@@ -104,7 +104,7 @@ export class DeliveryReport implements Service {
       healthy: problem === null,
       reasons: boundReasons(problem === null ? [] : [problem]),
       ...(scrub && { scrub }),
-      ...this.#lagReports.next(boundLags(this.#sentLags)),
+      ...this.#lagReports.next(boundLags(this.#sentLags), pipeline.countedAt),
     }
   }
 }

@@ -30,7 +30,7 @@ async function aLog() {
     await new Promise((resolve) => setImmediate(resolve))
     return scannedLog(await segments.readLog('log'), [])
   }
-  return { segments, append, scan, opened: () => opened }
+  return { clock, segments, append, scan, opened: () => opened }
 }
 
 /** Null if not all are counted. */
@@ -40,8 +40,8 @@ function sumOf(held: HeldRecords, { deliverable }: ScannedLog): number | null {
 }
 
 test('records of sealed segments are read once, those of the open one each time', async () => {
-  const { segments, append, scan, opened } = await aLog()
-  const held = new HeldRecords(segments)
+  const { clock, segments, append, scan, opened } = await aLog()
+  const held = new HeldRecords(segments, clock)
   for (let count = 0; count < 3; count += 1) await append(1)
   await append(10_000)
   const counted = async () => {
@@ -55,8 +55,8 @@ test('records of sealed segments are read once, those of the open one each time'
 })
 
 test('a log with more segments than one scan opens has no count until all are counted', async () => {
-  const { segments, append, scan } = await aLog()
-  const held = new HeldRecords(segments)
+  const { clock, segments, append, scan } = await aLog()
+  const held = new HeldRecords(segments, clock)
   for (let count = 0; count < 250; count += 1) await append(1)
   const log = await scan()
   await held.update([log])
@@ -66,16 +66,36 @@ test('a log with more segments than one scan opens has no count until all are co
 })
 
 test('a segment that cannot be read, or an unknown list of open ones, gives no count', async () => {
-  const { segments, append, scan } = await aLog()
+  const { clock, segments, append, scan } = await aLog()
   await append(1)
   await append(10_000)
   const log = await scan()
   const of = async (source: ConstructorParameters<typeof HeldRecords>[0]) => {
-    const held = new HeldRecords(source)
+    const held = new HeldRecords(source, clock)
     await held.update([log])
     return sumOf(held, log)
   }
   const open = () => Promise.reject(new Error('EIO'))
   expect(await of({ open, openRecords: () => segments.openRecords() })).toBeNull()
   expect(await of({ open: (ref) => segments.open(ref), openRecords: async () => undefined })).toBeNull()
+})
+
+test('counts are as of the older of the two lists that they may be from', async () => {
+  const { clock, segments, append, scan } = await aLog()
+  await append(10_000)
+  let lateMs: number | undefined = 100
+  const openRecords = async () => (lateMs === undefined ? undefined : { ...(await segments.openRecords()), lateMs })
+  const held = new HeldRecords({ open: (ref) => segments.open(ref), openRecords }, clock)
+  const log = await scan()
+  expect(held.countedAt).toBeUndefined()
+  const times: number[] = []
+  for (let looks = 0; looks < 3; looks += 1) {
+    times.push(clock.now() - 100)
+    await held.update([log])
+    clock.advance(1_000)
+  }
+  expect(held.countedAt).toBe(times[1])
+  lateMs = undefined
+  await held.update([log])
+  expect([held.countedAt, sumOf(held, log)]).toEqual([times[2], null])
 })

@@ -4,9 +4,12 @@
  * Owns: the count of each sealed segment, read once from its footer. Does not own: which segments there are (pipeline.ts).
  * Law: no scan waits for it, and it opens a bounded number of segments after each.
  */
+import type { Clock } from '#lib/clock.ts'
 import { inParallel } from '#lib/in-parallel.ts'
 import type { Segment, SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { ScannedLog } from './scanned-log.ts'
+
+type Listed = { readonly records: ReadonlyMap<string, number>; readonly asOfMs: number }
 
 /** Segments that are opened after one scan. */
 const openedMax = 200
@@ -16,14 +19,22 @@ export class HeldRecords {
   readonly #segments: Pick<SegmentSource, 'open' | 'openRecords'>
   /** By the name of the log, then of the segment. */
   #sealed = new Map<string, Map<string, number | null>>()
+  readonly #clock: Pick<Clock, 'now'>
   /** Undefined while ingest has not listed its open segments. */
-  #open: ReadonlyMap<string, number> | undefined
+  #open: Listed | undefined
   /** The list before: it still has a segment that was sealed after a scan saw it open. */
-  #openBefore: ReadonlyMap<string, number> = new Map()
+  #openBefore: Listed | undefined
   #counting: Promise<void> | undefined
 
-  constructor(segments: Pick<SegmentSource, 'open' | 'openRecords'>) {
+  constructor(segments: Pick<SegmentSource, 'open' | 'openRecords'>, clock: Pick<Clock, 'now'>) {
     this.#segments = segments
+    this.#clock = clock
+  }
+
+  /** Records that were acknowledged before are counted by `of` (epoch ms), unless it returns null. Undefined while there is no list. */
+  get countedAt(): number | undefined {
+    const lists = [this.#open, this.#openBefore].filter((list) => list !== undefined)
+    return lists.length === 0 ? undefined : Math.min(...lists.map(({ asOfMs }) => asOfMs))
   }
 
   /** Counts segments that are new, and forgets those that are gone. Never rejects. Does nothing while it still counts. */
@@ -35,9 +46,13 @@ export class HeldRecords {
   }
 
   async #update(logs: readonly Pick<ScannedLog, 'logName' | 'deliverable'>[]): Promise<void> {
+    const readAtMs = this.#clock.now()
     const open = await this.#segments.openRecords().catch(() => undefined)
-    this.#openBefore = this.#open ?? new Map()
-    this.#open = open && new Map(open.map((segment) => [fullNameOf(segment), segment.records]))
+    this.#openBefore = this.#open
+    this.#open = open && {
+      records: new Map(open.segments.map((segment) => [fullNameOf(segment), segment.records])),
+      asOfMs: readAtMs - open.lateMs,
+    }
     const before = this.#sealed
     this.#sealed = new Map()
     const isNew: Segment[] = []
@@ -62,7 +77,7 @@ export class HeldRecords {
    */
   of(segment: Segment): number | null {
     const name = fullNameOf(segment)
-    const listed = this.#open?.get(name) ?? this.#openBefore.get(name)
+    const listed = this.#open?.records.get(name) ?? this.#openBefore?.records.get(name)
     if (segment.state === 'sealed') return this.#sealed.get(segment.logName)?.get(nameOf(segment)) ?? listed ?? null
     return this.#open === undefined ? null : (listed ?? 0)
   }

@@ -13,7 +13,10 @@ import { Pipeline } from './pipeline.ts'
 const logger = createLogger('test', 'silent')
 
 /** Runs a pipeline on logs in memory whose segments have one frame each. */
-async function aPipeline(onScan: (clock: ManualClock) => void = () => undefined) {
+async function aPipeline(
+  onScan: (clock: ManualClock) => void = () => undefined,
+  readable: (logName: string) => boolean = () => true,
+) {
   const clock = new ManualClock()
   const storage = new MemoryStorage()
   const random = seededRandom(7)
@@ -24,6 +27,9 @@ async function aPipeline(onScan: (clock: ManualClock) => void = () => undefined)
       this.scans += 1
       onScan(clock)
       return super.logNames()
+    }
+    override readLog(logName: string) {
+      return readable(logName) ? super.readLog(logName) : Promise.reject(new Error('EIO'))
     }
   })(storage, clock)
   const delivered: string[] = []
@@ -39,8 +45,8 @@ async function aPipeline(onScan: (clock: ManualClock) => void = () => undefined)
     isReported: () => false,
     reportingBlockedBy: () => null,
   })
-  const append = async (logName: string) => {
-    wal.configure(logName, { segmentBytes: 1, segmentMaxAgeMs: 60_000, seqAbove: -1 })
+  const append = async (logName: string, segmentBytes = 1) => {
+    wal.configure(logName, { segmentBytes, segmentMaxAgeMs: 60_000, seqAbove: -1 })
     await wal.append(logName, oneRecord())
   }
   const deliver = (count: number) =>
@@ -55,7 +61,7 @@ async function aPipeline(onScan: (clock: ManualClock) => void = () => undefined)
     clock.advance(60_000)
     await stopped
   }
-  return { segments, append, deliver, delivered, [Symbol.asyncDispose]: stop }
+  return { clock, pipeline, segments, append, deliver, delivered, [Symbol.asyncDispose]: stop }
 }
 
 test('a log is looked into when it reports a segment, however long the scan of all others takes', async () => {
@@ -68,4 +74,44 @@ test('a log is looked into when it reports a segment, however long the scan of a
   }
   expect(rig.delivered).toEqual(['log/0', 'log/1'])
   expect(rig.segments.scans).toBe(1)
+})
+
+test('says as of when its counts are while logs cannot be listed, or one of them cannot be read', async () => {
+  let isUp = true
+  let hasFailed = false
+  const unreadable = new Set<string>()
+  await using rig = await aPipeline(
+    () => {
+      if (!isUp) hasFailed = true
+      if (!isUp) throw new Error('EIO')
+    },
+    (logName) => !unreadable.has(logName),
+  )
+  const { clock, pipeline, append } = rig
+  const scanned = async () => {
+    const before = rig.segments.scans
+    await until('two scans', () => {
+      clock.advance(300)
+      return rig.segments.scans >= before + 2
+    })
+  }
+  for (const log of ['one', 'two']) await append(log, 10_000)
+  await scanned()
+  unreadable.add('one')
+  await scanned()
+  const rows = () => new Map(pipeline.lag().map((lag) => [lag.endpoint_id, lag]))
+  const read = rows().get('one')?.counted_at
+  expect([read, rows().get('two')?.counted_at]).toEqual([expect.stringMatching(/Z$/), undefined])
+  await scanned()
+  expect(rows().get('one')?.counted_at).toBe(read)
+  expect(pipeline.countedAt).toBeGreaterThan(Date.parse(read ?? ''))
+
+  isUp = false
+  await until('a scan that fails', () => {
+    clock.advance(300)
+    return hasFailed && pipeline.problem !== null
+  })
+  const countedAt = pipeline.countedAt
+  clock.advance(60_000)
+  expect(pipeline.countedAt).toBe(countedAt)
 })

@@ -75,6 +75,7 @@ export class Pipeline implements Service {
   readonly #records: HeldRecords
   #counting: Promise<void> = Promise.resolve()
   #scannedEpoch = -1
+  #scannedAt: number | undefined
   #problem: string | null = null
   #endRest: () => void = () => undefined
   #unwatch: () => void = () => undefined
@@ -85,7 +86,7 @@ export class Pipeline implements Service {
 
   constructor(options: PipelineOptions) {
     this.#options = options
-    this.#records = new HeldRecords(options.segments)
+    this.#records = new HeldRecords(options.segments, options.clock)
   }
 
   async start(): Promise<void> {
@@ -130,6 +131,11 @@ export class Pipeline implements Service {
   /** The epoch of the configuration when the scan behind `lag` began; -1 before the first. */
   get scannedEpoch(): number {
     return this.#scannedEpoch
+  }
+
+  /** All that was acknowledged before is in `lag` (epoch ms), but for rows that say otherwise. Undefined before the first scan. */
+  get countedAt(): number | undefined {
+    return this.#scannedAt && Math.min(this.#scannedAt, this.#records.countedAt ?? this.#scannedAt)
   }
 
   /** Makes the next scan earlier, because the configuration changed. */
@@ -229,8 +235,9 @@ export class Pipeline implements Service {
   }
 
   async #scan(): Promise<void> {
-    const { segments, endpoints, isReported } = this.#options
+    const { segments, endpoints, isReported, clock } = this.#options
     const { epoch } = endpoints
+    const beganAt = clock.now()
     const forgotten = new Set(this.#committed.values().filter((id) => !isReported(id)))
     const draining = endpoints.listDraining()
     const listed = new Map<string, LogListing>()
@@ -259,7 +266,7 @@ export class Pipeline implements Service {
     await inParallel(logsParallel, listed, async ([logName, listing]) => {
       const read = await this.#queueWaiting(listing, found.get(logName) ?? [], parked)
       scanned.push(read)
-      this.#lastRead.set(logName, read)
+      this.#lastRead.set(logName, { ...read, countedAt: Math.min(beganAt, this.#records.countedAt ?? beganAt) })
     })
     for (const logName of this.#queues.keys()) {
       if (!listed.has(logName) && !failed.has(logName)) await this.#update(logName, [], undefined)
@@ -270,6 +277,7 @@ export class Pipeline implements Service {
     const kept = scanned.filter((each) => !isEmpty(each) || draining.includes(each.logName))
     this.#scanned = [...kept.sort((a, b) => (a.logName < b.logName ? -1 : 1)), ...drained]
     this.#scannedEpoch = epoch
+    this.#scannedAt = beganAt
   }
 
   /** Queues the segments of one log that wait for their delivery. `parked` was read after the log. */

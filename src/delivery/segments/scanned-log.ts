@@ -5,6 +5,7 @@
  * Law: every segment file counts exactly once, whether or not it can be delivered, and whether or not an endpoint owns the log.
  */
 
+import { isoTimestamp } from '#lib/clock.ts'
 import type { LogListing, Segment } from '#log/segment-source.ts'
 import { heldMax, joinHeld } from '#model/held-segments.ts'
 import type { EndpointLag, FailingView } from '#model/node-protocol.ts'
@@ -21,6 +22,8 @@ export type ScannedLog = Pick<LogListing, 'logName' | 'isClosed'> & {
   readonly deliverable: readonly Segment[]
   /** Why sealed segments of the log wait for an open one, or why its directory cannot be read. */
   readonly stuckBy: string | null
+  /** As of when this is, if the log cannot be read now (epoch ms). */
+  readonly countedAt?: number | undefined
   /** Whether it could not be listed since the start, so nobody knows what it has. */
   readonly isUnlisted?: boolean
 }
@@ -89,6 +92,7 @@ export function toLag(log: ScannedLog, progress: LogProgress): EndpointLag {
     held: [...joinHeld(held, heldMax)],
     quarantined_first_seq: log.quarantined[0]?.seq ?? null,
     quarantined_last_seq: log.quarantined.at(-1)?.seq ?? null,
+    ...(log.countedAt === undefined ? {} : { counted_at: isoTimestamp(log.countedAt) }),
     oldest_sealed_at: progress.oldestSealedAt,
     blocked_by: blockedBy(log, progress),
     failing_view: progress.isOwned ? progress.failingView : null,

@@ -11,7 +11,7 @@ import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files } from '#lib/files.ts'
 import type {
   HighestSeq,
-  OpenRecords,
+  OpenCounts,
   QuarantineNote,
   Salvage,
   Segment,
@@ -36,7 +36,7 @@ export class LocalSegmentSource implements SegmentSource {
   readonly #files: Files
   readonly #clock: Clock
   readonly #listings: LogListings
-  #openRecords: { readonly changedAtMs: number; readonly segments: readonly OpenRecords[] | undefined } | undefined
+  #openRecords: { readonly changedAtMs: number; readonly counts: OpenCounts | undefined } | undefined
 
   constructor({ directory, files, clock }: LocalSegmentSourceOptions) {
     this.location = directory
@@ -73,13 +73,13 @@ export class LocalSegmentSource implements SegmentSource {
   }
 
   /** The list is written once a second at most, so it is read again only if it is another one. */
-  async openRecords(): Promise<readonly OpenRecords[] | undefined> {
+  async openRecords(): Promise<OpenCounts | undefined> {
     const changedAtMs = await this.#files.changedAt(join(this.location, openSegmentsName))
     const kept = this.#openRecords
-    if (kept !== undefined && kept.changedAtMs === changedAtMs) return kept.segments
-    const segments = await readOpenSegments(this.#files, this.location)
-    this.#openRecords = changedAtMs === undefined ? undefined : { changedAtMs, segments }
-    return segments
+    if (kept !== undefined && kept.changedAtMs === changedAtMs) return kept.counts
+    const counts = await readOpenSegments(this.#files, this.location)
+    this.#openRecords = changedAtMs === undefined ? undefined : { changedAtMs, counts }
+    return counts
   }
 
   async open(segment: SegmentRef & { readonly state?: Segment['state'] }): Promise<SegmentReader> {

@@ -5,7 +5,7 @@ import { SegmentError } from '../segment-error.ts'
 import type {
   HighestSeq,
   LogListing,
-  OpenRecords,
+  OpenCounts,
   QuarantineNote,
   Salvage,
   SegmentReader,
@@ -106,11 +106,12 @@ export class MemorySegmentSource implements SegmentSource {
     return seq < 0 ? {} : { seq }
   }
 
-  async openRecords(): Promise<readonly OpenRecords[]> {
+  async openRecords(): Promise<OpenCounts> {
     const segments = [...this.#storage.logs.values()].flatMap((log) => log.segments)
-    return segments.flatMap(({ logName, seq, incarnation, state, frames }) =>
+    const open = segments.flatMap(({ logName, seq, incarnation, state, frames }) =>
       state === 'open' ? [{ logName, seq, incarnation, records: recordsOf(frames) }] : [],
     )
+    return { segments: open, lateMs: 0 }
   }
 
   async watch(onSealed: (logName: string | null) => void): Promise<() => void> {

@@ -226,7 +226,7 @@ function changeOf(
   // More may be in the bucket than when it was searched.
   const search = isMore || !held.isExact ? { searched_at: null } : {}
   const set = {
-    ...{ cause, reported_at: held.reported_at, ...search, ...(held.isExact ? {} : { recorded_at: now }) },
+    ...{ cause, reported_at: laterIfComplete(row, held), ...search, ...(held.isExact ? {} : { recorded_at: now }) },
     ...(isMore ? { confirmed_at: null, confirmed_by: null } : {}),
     ...{ segments: safeSum([recovered, segments_missing]), segments_missing, segments_unknown },
     ...{ runs: printed, ...widest(row, boundsOf({ ...held, runs })) },
@@ -234,6 +234,15 @@ function changeOf(
     bytes: Math.max(row.bytes, safeSum([row.bytes_recovered, is.bytes])),
   }
   return { set, isMore }
+}
+
+/**
+ * Returns as of when the row is that has both. A disk that lacks what was known may be an older copy, so what the machine acknowledged since the earlier
+ * report may be on neither.
+ */
+function laterIfComplete(row: LossRow, { runs, segments_unknown, reported_at }: Held): number {
+  const hasAll = printLossRuns(uniteLossRuns(parseLossRuns(row.runs), runs)) === printLossRuns(runs)
+  return hasAll && segments_unknown >= row.segments_unknown ? reported_at : Math.min(row.reported_at, reported_at)
 }
 
 /** Returns the records of segments whose seqs are not known; null if they are not counted. */

@@ -38,13 +38,18 @@ export async function recordLosses(db: Tx, node_id: string, { cause, credential_
   await lockCommitsOf(db, node_id)
   const losses = await openLosses(db, { node_id, credential_hash }, now)
   for (const log of await listHeld(db, node_id)) {
-    const { endpoint_id, account_id, node_name, node_region: region, last_seen_at } = log
+    const { endpoint_id, account_id, node_name, node_region: region } = log
     const held = await heldBy(db, { ...log, node_id }, cause)
     if (held === undefined) continue
     const owner = { endpoint_id, account_id, node_name, region }
-    await losses.put(owner, { ...held, cause, reported_at: last_seen_at ?? now, isExact: false })
+    await losses.put(owner, { ...held, cause, reported_at: countedAt(log) ?? now, isExact: false })
   }
   return losses.end()
+}
+
+/** As of when the counts of a log are. Nodes of an earlier release do not say: then they are not later than the heartbeat. */
+function countedAt({ log_counted_at, counted_at, last_seen_at }: HeldLog): number | null {
+  return log_counted_at ?? counted_at ?? last_seen_at
 }
 
 /** Returns what a log has not delivered; undefined for nothing. */
@@ -116,7 +121,7 @@ function listHeld(db: Db, node_id: string) {
       join.onRef('node_processes.node_id', '=', 'endpoint_lags.node_id').on('node_processes.process', '=', 'delivery'),
     )
     .select(['endpoint_lags.endpoint_id', 'endpoints.account_id', 'nodes.region as node_region', 'nodes.name as node_name'])
-    .select('node_processes.last_seen_at')
+    .select(['node_processes.last_seen_at', 'node_processes.counted_at', 'endpoint_lags.counted_at as log_counted_at'])
     .select(['open_segments', 'undelivered_segments', 'parked_segments', 'quarantined_segments', 'undelivered_bytes'])
     .select(['endpoint_lags.records', 'endpoint_lags.first_seq', 'endpoint_lags.last_seq', 'endpoint_lags.held'])
     .select(['quarantined_first_seq', 'quarantined_last_seq'])

@@ -32,7 +32,7 @@ export async function planRemoval(db: Db, id: string, now: number): Promise<Plan
   if (node === undefined) throw new AppError('not_found', 'there is no such node')
   const segments = await sumNodeSegments(db, id)
   const { items: logs, total: endpoints } = await listHeldLogs(db, id, { limit: nodeLimits.removedLogsMax, offset: 0 })
-  const reported_at = node.delivery?.last_seen_at ?? null
+  const reported_at = node.delivery?.counted_at ?? node.delivery?.last_seen_at ?? null
   const removal = {
     node_id: id,
     region: node.region,

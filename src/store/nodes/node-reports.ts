@@ -167,6 +167,7 @@ async function writeLags(
           closed: ref('excluded.closed'),
           scrub_findings: ref('excluded.scrub_findings'),
           scrub_finding: ref('excluded.scrub_finding'),
+          counted_at: ref('excluded.counted_at'),
         })),
       )
       .execute()
@@ -187,7 +188,7 @@ export async function forgetLags(db: Tx, node_id: string): Promise<void> {
   await db.deleteFrom('endpoint_lags').where('node_id', '=', node_id).execute()
   await db
     .updateTable('node_processes')
-    .set({ lag_version: null })
+    .set({ lag_version: null, counted_at: null })
     .where(({ and }) => and({ node_id, process: 'delivery' }))
     .execute()
 }
@@ -225,6 +226,7 @@ function toLagRow(
     failing_since: fromTimeOrNull(failing_view?.since ?? null),
     closed: fromFlag(closed),
     scrub_finding: scrub_finding === null ? null : toStorableText(scrub_finding),
+    counted_at: fromTimeOrNull(lag.counted_at ?? null),
   }
 }
 
@@ -243,6 +245,7 @@ function toNodeLag({
   failing_view_id,
   failing_since,
   held: _,
+  counted_at: __,
   ...row
 }: LagRow & { node_name: string | null; reported_at: number }): NodeLag {
   return {

@@ -25,6 +25,8 @@ export type ProcessFacts = {
   /** The configuration that it keeps, because it refuses that of this database; null if it does not. */
   readonly kept_position: DatabasePosition | null
   readonly last_seen_at: string
+  /** Only of delivery: as of when its report of the logs is; null if it does not say. */
+  readonly counted_at: string | null
   /** Time of the last healthy heartbeat; null before the first. */
   readonly healthy_at: string | null
 }
@@ -134,7 +136,10 @@ export function factsOf(heartbeat: Heartbeat, now: number) {
   const lag_version = heartbeat.process === 'delivery' ? (heartbeat.lag_version ?? null) : null
   const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, leaving, copy_store }
   const kept_position = heartbeat.kept_position === undefined ? null : JSON.stringify(heartbeat.kept_position)
-  return { ...known, kept_position, last_seen_at: now, lag_version }
+  const facts = { ...known, kept_position, last_seen_at: now, lag_version }
+  if (heartbeat.process !== 'delivery' || !hasReadDisk(heartbeat)) return facts
+  const { counted_at } = heartbeat
+  return { ...facts, counted_at: counted_at === undefined ? null : Math.min(counted_at, now) }
 }
 
 /** Returns the nodes of these regions with the last heartbeats of their processes. */
@@ -303,6 +308,7 @@ function toProcessFacts(row: Database['node_processes']): ProcessFacts {
     has_copy_store: row.copy_store === 1,
     kept_position: fromJsonOrNull(row.kept_position),
     last_seen_at: toTime(row.last_seen_at),
+    counted_at: toTimeOrNull(row.counted_at),
     healthy_at: toTimeOrNull(row.healthy_at),
   }
 }

@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { Clock } from '#lib/clock.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
+import { logLimits } from '../../limits.ts'
 import type { SegmentRef } from '../../segment-source.ts'
 import type { HighWater } from '../format/high-water.ts'
 import { isSameSegment } from '../format/segment-file.ts'
@@ -32,6 +33,10 @@ export type OpenSegmentsOptions = {
 /** The list is written so often at most, and less often if it is long: at most so many bytes a second. */
 const intervalMsMin = 1_000
 const bytesPerMs = 64
+/** Between two lists, at least. */
+const restMsOf = (characters: number) => Math.max(intervalMsMin, characters / bytesPerMs)
+/** A write of the list takes less, unless the disk hangs. */
+const writeMsMax = 1_000
 
 export class OpenSegments {
   readonly #options: OpenSegmentsOptions
@@ -87,7 +92,7 @@ export class OpenSegments {
     const { clock } = this.#options
     const text = this.#text()
     if (text === this.#written) return
-    if (clock.monotonic() - this.#writtenAtMs < Math.max(intervalMsMin, text.length / bytesPerMs)) return
+    if (clock.monotonic() - this.#writtenAtMs < restMsOf(text.length)) return
     await this.write()
   }
 
@@ -118,10 +123,15 @@ export class OpenSegments {
   }
 }
 
-/** Returns the segments of the last list; undefined without one that can be read. */
-export async function readOpenSegments(files: Files, directory: string): Promise<readonly NotedSegment[] | undefined> {
+/** Returns the segments of the last list, and how old it may be while others are acknowledged; undefined without one that can be read. */
+export async function readOpenSegments(
+  files: Files,
+  directory: string,
+): Promise<{ readonly segments: readonly NotedSegment[]; readonly lateMs: number } | undefined> {
   const bytes = await files.read(join(directory, openSegmentsName)).catch(() => undefined)
-  return bytes === undefined ? undefined : parseList(bytes)?.segments
+  const list = bytes === undefined ? undefined : parseList(bytes)
+  if (bytes === undefined || list === undefined) return undefined
+  return { segments: list.segments, lateMs: restMsOf(bytes.length) + logLimits.upkeepIntervalMs + writeMsMax }
 }
 
 function checksumOf(text: string): string {
