@@ -3,7 +3,8 @@ import type { NodeFacts, ProcessFacts } from '#store/nodes/nodes.ts'
 
 /** A healthy process whose last heartbeat was at this time. */
 export function processFacts(last_seen_at: string, more: Partial<ProcessFacts> = {}): ProcessFacts {
-  const heartbeat = { last_seen_at, healthy_at: last_seen_at, applied_epoch: 9, kept_position: null, counted_at: null }
+  const heard_at = more.last_seen_at ?? last_seen_at
+  const heartbeat = { last_seen_at, heard_at, healthy_at: last_seen_at, applied_epoch: 9, kept_position: null, counted_at: null }
   return { ...heartbeat, healthy: true, reasons: [], disk_full: false, leaving: false, has_copy_store: false, ...more }
 }
 

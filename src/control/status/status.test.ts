@@ -3,6 +3,7 @@ import { isoTimestamp } from '#lib/clock.ts'
 import { newId } from '#model/id.ts'
 import type { EndpointLag } from '#model/node-protocol.ts'
 import type { NamingFacts } from '#naming/checks/naming.ts'
+import { discountControlOutages } from '#naming/outages.ts'
 import { servingNodes } from '#naming/serving-nodes.ts'
 import type { OpenLoss } from '#store/commits/losses.ts'
 import type { Missing } from '#store/commits/missing-commits.ts'
@@ -102,6 +103,11 @@ test('says that a node is shutting down, and later when it was shut down', () =>
   const [leaving, gone] = [aNode({ leaving: true }), aNode({ leaving: true, last_seen_at: ago(16) })]
   expect(reasonsOf(leaving)).toEqual([`node ${leaving.id} is shutting down`])
   expect(reasonsOf(gone)).toEqual([`node ${gone.id} was shut down at ${ago(16)}`])
+  // Control was away twice since, which differs from one of its processes to the next.
+  for (const away of [3, 5]) {
+    const outage = { fromMs: now - 15_000, toMs: now - 15_000 + away * 1_000 }
+    expect(discountControlOutages([gone], [outage]).flatMap(reasonsOf)).toEqual([`node ${gone.id} was shut down at ${ago(16)}`])
+  }
 })
 
 test('gives a node that has just registered seven seconds for its first heartbeat', () => {

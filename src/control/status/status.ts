@@ -133,7 +133,7 @@ function explainNode(facts: NodeFacts, diskCause: string | undefined, nowMs: num
   if (credential === 'none') return `the id of ${node} was released, and no node has joined with it since`
   if (ingest === null || !hasRecentHeartbeat(ingest, nowMs))
     return ingest?.leaving === true && !hasJustRegistered(facts, nowMs)
-      ? `${node} was shut down at ${ingest.last_seen_at}`
+      ? `${node} was shut down at ${ingest.heard_at}`
       : explainSilence(node, facts, nowMs)
   if (!ingest.healthy) {
     const cause = diskCause === undefined ? [] : [diskCause]

@@ -24,7 +24,10 @@ export type ProcessFacts = {
   readonly has_copy_store: boolean
   /** The configuration that it keeps, because it refuses that of this database; null if it does not. */
   readonly kept_position: DatabasePosition | null
+  /** Its silence is counted from here: outages of control move it (naming/outages.ts). */
   readonly last_seen_at: string
+  /** The time of that heartbeat, which nothing moves. */
+  readonly heard_at: string
   /** Only of delivery: as of when its report of the logs is; null if it does not say. */
   readonly counted_at: string | null
   /** Time of the last healthy heartbeat; null before the first. */
@@ -308,6 +311,7 @@ function toProcessFacts(row: Database['node_processes']): ProcessFacts {
     has_copy_store: row.copy_store === 1,
     kept_position: fromJsonOrNull(row.kept_position),
     last_seen_at: toTime(row.last_seen_at),
+    heard_at: toTime(row.last_seen_at),
     counted_at: toTimeOrNull(row.counted_at),
     healthy_at: toTimeOrNull(row.healthy_at),
   }
