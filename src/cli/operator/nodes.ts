@@ -119,15 +119,18 @@ export async function releaseNode(this: CliContext, { yes, ...flags }: RemoveFla
     this,
     flags,
     { id, released: true, losses },
-    `The id ${id} is released: its credential is refused, and the next node that joins under the id gets it.\n${describeLosses(losses)}`,
+    `The id ${id} is released: its credential is refused, and the next node that joins under the id gets it.\n${losses === 0 ? nothingWaited : describeLosses(losses)}`,
   )
 }
+
+const nothingWaited =
+  'No loss is recorded: the node had last reported nothing that waited. What it acknowledged later is lost with its disk.\n'
 
 function describeLosses(losses: number): string {
   if (losses === 0) return ''
   if (losses === 1)
-    return '1 loss is recorded: the account of the endpoint finds it in inlet losses list, and confirms it (all: inlet nodes losses).\n'
-  return `${losses} losses are recorded, one for each endpoint: their accounts find them in inlet losses list, and confirm them (all: inlet nodes losses).\n`
+    return '1 loss is recorded: the account of the endpoint finds it in inlet losses list, and confirms it (all: inlet nodes losses).\nIt says as of when it is: what was acknowledged later is lost as well.\n'
+  return `${losses} losses are recorded, one for each endpoint: their accounts find them in inlet losses list, and confirm them (all: inlet nodes losses).\nThey say as of when they are: what was acknowledged later is lost as well.\n`
 }
 
 function describeRemoval({ segments, endpoints, logs, reported_at, note }: NodeRemoval): string {

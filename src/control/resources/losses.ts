@@ -17,8 +17,8 @@ export function lossService({ store, clock, logger }: Pick<ControlContext, 'stor
       return confirmed
     })
     if (!isNew) return loss
-    const { account_id: owner, endpoint_id, records } = loss
-    logger.notice({ account_id: owner, loss_id: id, endpoint_id, records, by }, 'loss confirmed')
+    const { account_id: owner, endpoint_id, records, reported_at } = loss
+    logger.notice({ account_id: owner, loss_id: id, endpoint_id, records, reported_at, by }, 'loss confirmed')
     return loss
   }
 
