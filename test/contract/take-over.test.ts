@@ -255,6 +255,23 @@ describe('what the lost node had', () => {
     expect(await state(3)).toBe('lost')
   })
 
+  test('and had begun after its last report is lost, although an earlier loss has ended', async () => {
+    const { node, losses, state, takeOver, adopt, hold, commit } = await inhabited()
+    await hold(1, 2)
+    await adopt()
+    await commit(1, 2)
+    expect(await losses()).toMatchObject([{ state: 'recovered' }])
+    // It runs on as a node.
+    await node.registerAgain()
+    await commit(1_003, 1_004)
+    await node.heartbeat({}, { lag: [] })
+    await takeOver()
+    await adopt()
+    expect(await state(1_005)).toBe('waiting')
+    await node.heartbeat({ healthy: false, leaving: true }, { lag: [] })
+    expect([await state(1_004), await state(1_005), await state(2_005)]).toEqual(['delivered', 'lost', 'waiting'])
+  })
+
   test.each(['removed', 'released'])('is given to nobody any more once it is %s', async (end) => {
     const { node, takeOver, hold } = await inhabited()
     await hold(1, 1)

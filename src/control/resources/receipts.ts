@@ -136,11 +136,14 @@ function hasReported({ replaced, reported_at }: LogHolder, found: FoundLoss | un
   return [replaced?.at, found?.recorded_at].every((since) => since === undefined || reported_at > since)
 }
 
-/** Whether only a machine before can have begun the segment, after its last report. One that adopts a log begins none. */
+/**
+ * Whether only a machine before can have begun the segment, after its last report: above its loss, or above what was known at an adoption. One that
+ * adopts a log begins none. The loss may be an earlier one.
+ */
 function wasSkipped(seq: number, { replaced, committed_seq }: LogHolder, found: FoundLoss | undefined): boolean {
   if (seq > committed_seq) return false
-  const last = found?.last_seq ?? (replaced?.isAdopted === true ? committed_seq - seqsSkipped : null)
-  return last !== null && seq > last && seq <= last + seqsSkipped
+  const adopted = replaced?.isAdopted === true ? committed_seq - seqsSkipped : null
+  return [found?.last_seq, adopted].some((last) => last != null && seq > last && seq <= last + seqsSkipped)
 }
 
 /** Whether the node may have acknowledged the segment, as far as control can know: since its last report it may have begun others. */
