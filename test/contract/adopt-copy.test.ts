@@ -151,6 +151,18 @@ test('is begun again in the same process if it could not be stopped', async () =
   copy.close()
 })
 
+test('keeps its directory until control knows that the takeover has ended: the next one goes on with it', async () => {
+  await using stack = new AsyncDisposableStack()
+  const at = stack.use(await newControl())
+  const { adopt } = await furnished(at)
+  const { copy } = await adopt()
+  await copy.removeCopies()
+  await stack.disposeAsync()
+  await copy.end()
+  copy.close()
+  expect(existsSync(copy.directory)).toBe(true)
+})
+
 test('leaves nothing behind once all is delivered', async () => {
   const { adopt } = await furnished()
   const { copy } = await adopt()

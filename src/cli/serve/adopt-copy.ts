@@ -112,10 +112,12 @@ async function restoreAdopted(options: AdoptCopyOptions, by: string, place: Copy
     },
     async end() {
       try {
-        if (isDelivered) await rm(directory, { recursive: true, force: true })
         await control.endTakeOver({ lost_node_id: nodeId }, clock.timeout(controlTimeoutMs))
+        // With it, the next takeover goes on where this one ended.
+        if (isDelivered) await rm(directory, { recursive: true, force: true })
       } catch (error) {
-        logger.warn({ node_id: nodeId, reason: errorMessage(error) }, 'control not told that the takeover has ended')
+        const event = 'control was not told that the takeover has ended, or its directory was not removed'
+        logger.warn({ node_id: nodeId, reason: errorMessage(error), next: `inlet node --adopt-copy ${nodeId}` }, event)
       }
     },
   }
