@@ -232,6 +232,44 @@ describe('what the lost node had', () => {
     },
   )
 
+  test.each(['removed', 'released'])('is one loss if its machine comes back once the node is %s', async (end) => {
+    const { endpoint, node, losses, takeOver, hold } = await inhabited()
+    const [lost, previous_secret] = [printNodeCredential(node.id, node.secret), node.secret]
+    await hold(1, 2)
+    await takeOver()
+    await hold(1, 2)
+    const path = end === 'removed' ? '?force=true' : '/credential?release=true&force=true'
+    expect((await operator().delete(`/v1/nodes/${node.id}${path}`)).status).toBeLessThan(300)
+    expect(await losses()).toMatchObject([{ cause: `node_${end}`, segments: 2 }])
+    const held = { endpoint_id: endpoint.id, segments: 1, records: 10, bytes: 10 }
+    const segments = [1, 2].map((seq) => ({ ...held, first_seq: seq, last_seq: seq }))
+    expect(await node.call('POST', 'left-on-disk', { node_id: node.id, segments }, lost)).toMatchObject({ status: 200 })
+    expect(await losses()).toMatchObject([{ cause: 'left_on_disk', state: 'open', segments: 2, records: 20 }])
+    if (end === 'removed') return
+    // Another machine delivers nothing of it, and the lost one does.
+    node.secret = newNodeSecret()
+    await node.registerAgain()
+    expect(await losses()).toMatchObject([{ is_node_back: false }])
+    expect((await operator().delete(`/v1/nodes/${node.id}${path}`)).status).toBe(204)
+    expect(await node.join({ secret: newNodeSecret(), previous_secret })).toMatchObject({ body: { joined: true } })
+    expect(await losses()).toMatchObject([{ cause: 'node_released', is_node_back: true, segments: 2 }])
+  })
+
+  test('is not only on its disk if it has less: the other machine may have run on as the node', async () => {
+    const { endpoint, node, losses, adopt, hold } = await inhabited()
+    const lost = printNodeCredential(node.id, node.secret)
+    await hold(1, 2)
+    await adopt()
+    await node.registerAgain()
+    await hold(1, 3)
+    control().clock.advance(1_000)
+    await adopt()
+    const held = { endpoint_id: endpoint.id, segments: 1, records: 10, bytes: 10 }
+    const segments = [1, 2].map((seq) => ({ ...held, first_seq: seq, last_seq: seq }))
+    expect(await node.call('POST', 'left-on-disk', { node_id: node.id, segments }, lost)).toMatchObject({ status: 200 })
+    expect(await losses()).toMatchObject([{ cause: 'node_adopted', is_node_back: true, segments: 3, records: 30 }])
+  })
+
   test('in quarantine is on its disk alone', async () => {
     const { node, losses, state, takeOver, hold, commit } = await inhabited()
     await commit(1)

@@ -9,7 +9,7 @@
 import type { Fence } from '#errors.ts'
 import { safeSum } from '#lib/safe-sum.ts'
 import { newId } from '#model/id.ts'
-import type { LossCause } from '#model/loss.ts'
+import { LossCause } from '#model/loss.ts'
 import { eventOutsideApi, insertAuditEvent } from '../accounts/audit-events.ts'
 import { inChunks } from '../chunks.ts'
 import type { LossTables } from '../loss-tables.ts'
@@ -94,7 +94,6 @@ const adoptedLog: LossCause = 'node_adopted'
 const takenOver: LossCause = 'node_taken_over'
 const leftOnDisk: LossCause = 'left_on_disk'
 const idReleased: LossCause = 'node_released'
-const adoptions: readonly LossCause[] = [adoptedLog, takenOver]
 
 /**
  * Returns the machines whose log this one has, by their credentials: each lost its place by an adoption, one after the other. In between are revoked
@@ -161,11 +160,10 @@ export async function openLosses(db: Tx, { node_id, credential_hash }: Machine, 
       }
       const change = changeOf(row, held, now)
       if (change === undefined) return
-      // The machine before has the same on its disk, and may come back and say so.
-      const isOthers = adoptions.includes(change.set.cause) && row.credential_hash !== null
       await db
         .updateTable('losses')
-        .set({ ...change.set, credential_hash: isOthers ? row.credential_hash : credential_hash })
+        // The machine before has the same on its disk, and may come back and say so.
+        .set({ ...change.set, credential_hash: row.credential_hash ?? credential_hash })
         .where('id', '=', row.id)
         .execute()
       if (change.isMore) accounts.add(owner.account_id)
@@ -208,7 +206,7 @@ function changeOf(
   row: LossRow,
   held: Held,
   now: number,
-): { readonly set: Partial<LossRow> & { readonly cause: LossCause }; readonly isMore: boolean } | undefined {
+): { readonly set: Partial<LossRow>; readonly isMore: boolean } | undefined {
   const before = parseLossRuns(row.runs)
   const runs = uniteLossRuns(before, held.runs)
   const [was, is] = [sumMissing(before), sumMissing(runs)]
@@ -218,8 +216,7 @@ function changeOf(
     countSeqs(subtractRuns(seqsOf(runs), seqsOf(before))) > 0 ||
     (was.records !== null && is.records !== null && is.records > was.records)
   const printed = printLossRuns(runs)
-  // A copy lacks what was on the disk alone, also once the machine that has it adopts it.
-  const cause = row.cause === takenOver && held.cause === adoptedLog ? takenOver : held.cause
+  const cause = causeOf(row, held)
   if (held.isExact && !isMore && cause === row.cause && printed === row.runs) return undefined
   const recovered = row.segments - row.segments_missing
   const segments_missing = safeSum([is.segments, segments_unknown])
@@ -243,6 +240,15 @@ function changeOf(
 function laterIfComplete(row: LossRow, { runs, segments_unknown, reported_at }: Held): number {
   const hasAll = printLossRuns(uniteLossRuns(parseLossRuns(row.runs), runs)) === printLossRuns(runs)
   return hasAll && segments_unknown >= row.segments_unknown ? reported_at : Math.min(row.reported_at, reported_at)
+}
+
+/** Returns why the row is lost, now that the machine told what it has. */
+function causeOf(row: LossRow, { cause, runs }: Held): LossCause {
+  // A copy lacks what was on the disk alone, also once the machine that has it adopts it.
+  const isCopied = row.cause === takenOver && cause === adoptedLog
+  // The rest is that of a machine that had its place after it.
+  const isPart = cause === leftOnDisk && countSeqs(subtractRuns(seqsOf(parseLossRuns(row.runs)), seqsOf(runs))) > 0
+  return isCopied || isPart ? LossCause.parse(row.cause) : cause
 }
 
 /** Returns the records of segments whose seqs are not known; null if they are not counted. */

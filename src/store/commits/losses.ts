@@ -370,7 +370,9 @@ const isNodeBack = sql<number>`(select count(*) from nodes where nodes.id = loss
     and released.fence = 'node_released' and released.ended_at > losses.recorded_at)
   and (losses.cause in ('node_adopted', 'node_taken_over') or losses.credential_hash is null
     or losses.credential_hash = nodes.credential_hash or exists (select 1 from former_credentials as former
-      where former.node_id = nodes.id and former.credential_hash = losses.credential_hash and former.fence = 'node_adopted')))`
+      where former.node_id = nodes.id and former.credential_hash = losses.credential_hash and former.fence = 'node_adopted'
+        and not exists (select 1 from former_credentials as later where later.node_id = nodes.id
+          and later.fence = 'node_released' and later.ended_at >= former.ended_at))))`
 
 function stateOf({ recovered_at, confirmed_at }: Pick<LossRow, 'recovered_at' | 'confirmed_at'>): LossState {
   if (recovered_at !== null) return 'recovered'
