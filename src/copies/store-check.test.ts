@@ -296,6 +296,17 @@ describe('over HTTP', () => {
     expect(bucket).toMatchObject({ objects: new Map(), uploads: new Map() })
   })
 
+  test('a store that keeps a part of a put is found', async () => {
+    const { double, store: at, ...rest } = await storeWithoutRoles()
+    await using _ = rest
+    double.keepsTorn = true
+    expect(problemsOf(await checkCopyStore(thoroughly(at)))).toEqual([
+      expect.stringMatching(
+        /^needed: a put that breaks off leaves nothing: (a part of it is read|the name is taken|another content is read after another put)$/,
+      ),
+    ])
+  })
+
   test('an abandoned upload that stays is found', async () => {
     const { double, bucket, found, ...at } = await furnished()
     await using _ = at

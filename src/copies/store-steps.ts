@@ -44,7 +44,7 @@ const clockMsMax = 5_000
 
 /** Returns the steps that fit the store. The first one needs nothing but a put and a read. */
 export function stepsOf(
-  { tryChecksums, tryParts, readTime }: ObjectStore,
+  { tryChecksums, tryParts, tryTorn, readTime }: ObjectStore,
   { hasRacers, isThorough }: { readonly hasRacers: boolean; readonly isThorough: boolean },
 ): readonly Step[] {
   const always: readonly Step[] = [
@@ -57,12 +57,14 @@ export function stepsOf(
     { name: 'a put with If-None-Match is refused if the name is taken', kind: 'fence', isRepeated: true, run: isRefused },
   ]
   const race: Step = { name: 'of several such puts at once one is taken', kind: 'fence', isRepeated: true, run: isWonOnce }
+  const torn: Step = { name: 'a put that breaks off leaves nothing', kind: 'needed', isRepeated: true, run: leavesNothingTorn }
   const parts: Step = { name: 'an abandoned upload leaves nothing', kind: 'parts', isRepeated: false, run: leavesNoParts }
   const sums: Step = { name: 'damaged content is refused', kind: 'advice', isRepeated: false, run: refusesDamage }
   const time: Step = { name: 'its clock is right', kind: 'advice', isRepeated: false, run: tellsTime }
   return [
     ...always,
     ...(hasRacers ? [race] : []),
+    ...(isThorough && tryTorn ? [torn] : []),
     ...(isThorough && tryParts ? [parts] : []),
     ...(isThorough && tryChecksums ? [sums] : []),
     ...(isThorough && readTime ? [time] : []),
@@ -160,6 +162,15 @@ async function raceFor(name: string, state: string, { racers, other, signal }: T
 async function raceOnce(racer: SeenStore, name: string, body: Uint8Array, signal: AbortSignal) {
   const isNew = await racer.putIfAbsent(name, body, { ...put, attempts: 1, signal })
   return { isNew, seen: isNew ? undefined : await racer.get(name, signal) }
+}
+
+/** The store may notice the end of the connection a moment later. */
+async function leavesNothingTorn({ store, other, newName, signal }: Trial): Promise<Outcome> {
+  const [name, body] = [newName(), Buffer.from('whole')]
+  await store.tryTorn?.(name, { ...put, signal })
+  if ((await other.get(name, signal)) !== undefined) return { problem: 'a part of it is read' }
+  if (!(await store.putIfAbsent(name, body, { ...put, signal }))) return { problem: 'the name is taken' }
+  return compare(body, await other.get(name, signal), 'after another put')
 }
 
 async function leavesNoParts({ store, other, prefix, newName, signal }: Trial): Promise<Outcome> {

@@ -64,6 +64,10 @@ export class AllowedStore implements ObjectStore {
     return this.#store.tryParts?.(this.#checked(key, 'put'), options)
   }
 
+  async tryTorn(key: string, options: PutOptions): Promise<void> {
+    return this.#store.tryTorn?.(this.#checked(key, 'put'), options)
+  }
+
   async countUploads(prefix: string, signal?: AbortSignal): Promise<number> {
     return (await this.#store.countUploads?.(this.#checked(prefix, 'list'), signal)) ?? 0
   }

@@ -58,6 +58,8 @@ export interface ObjectStore {
   remove(key: string, signal?: AbortSignal): Promise<void>
   /** Uploads a small part of the object and abandons the upload. Stores that never upload in parts do not have it. */
   tryParts?(key: string, options: PutOptions): Promise<void>
+  /** Begins a put of the object, and breaks off its connection half-way. */
+  tryTorn?(key: string, options: PutOptions): Promise<void>
   /** Returns how many uploads in parts are unfinished of objects whose keys start with the prefix. */
   countUploads?(prefix: string, signal?: AbortSignal): Promise<number>
   /** Puts small objects that differ from their checksum, with each kind of checksum. Returns which ones the store refused. */

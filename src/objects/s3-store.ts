@@ -34,7 +34,7 @@ import type { ChecksumTrial, DigestOptions, ObjectEntry, ObjectFacts, ObjectStor
 import type { RoleClient } from './role-client.ts'
 import { type DescribedTarget, describeFailure, foreignResponse } from './s3-failure.ts'
 import { beginParts, countUploads, putInParts } from './s3-multipart.ts'
-import { damagedPuts, isRefusal, readTime } from './s3-trials.ts'
+import { damagedPuts, isRefusal, putHalf, readTime } from './s3-trials.ts'
 import { signPayload } from './sign-payload.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
@@ -209,6 +209,11 @@ export class S3Store implements ObjectStore {
     await this.#try('abort', { signal }, ({ client }) =>
       client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }), sendOptions(signal)),
     )
+  }
+
+  async tryTorn(key: string, options: PutOptions): Promise<void> {
+    const { signal } = options
+    await this.#try('put', { signal }, ({ client }) => putHalf(client, this.#input(key, options), signal))
   }
 
   async countUploads(prefix: string, signal?: AbortSignal): Promise<number> {

@@ -164,6 +164,9 @@ export class S3Double implements AsyncDisposable {
   /** Whether it keeps an object that is there if it is told to. */
   heedsConditions = true
 
+  /** Whether it stores a part of an object if the connection breaks. */
+  keepsTorn = false
+
   /** Whether an upload stays although it was aborted. */
   keepsAbandoned = false
 
@@ -193,7 +196,11 @@ export class S3Double implements AsyncDisposable {
     this.calls.push(call)
     const fault = this.fault(call)
     if (fault === 'stall') return
-    const body = fault === 'reset' && request.method !== 'GET' ? await halfOf(request) : await wholeOf(request, fault === 'crawl')
+    const onTorn = (part: Buffer) => {
+      if (this.keepsTorn) this.buckets.get(call.bucket)?.objects.set(call.key, { body: part, headers: {} })
+    }
+    const body =
+      fault === 'reset' && request.method !== 'GET' ? await halfOf(request) : await wholeOf(request, fault === 'crawl', onTorn)
     if (call.operation === 'AssumeRole')
       for (const [name, value] of new URLSearchParams(body.toString())) call.form.set(name, value)
     if (fault === 'silence') return
@@ -458,8 +465,9 @@ function wrongChecksum(headers: IncomingMessage['headers'], body: Buffer, ignore
   })
 }
 
-async function wholeOf(request: IncomingMessage, slowly: boolean): Promise<Buffer> {
+async function wholeOf(request: IncomingMessage, slowly: boolean, onTorn: (part: Buffer) => void): Promise<Buffer> {
   const chunks: Buffer[] = []
+  request.once('aborted', () => onTorn(Buffer.concat(chunks)))
   for await (const chunk of request) {
     chunks.push(chunk)
     if (slowly) await delay(2)
