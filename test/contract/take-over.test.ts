@@ -414,6 +414,27 @@ describe('with INLET_TAKEOVER_AFTER', () => {
     expect(await next(b)).toEqual([lost.id])
   })
 
+  test('a node that cannot take over what it should gets no other one meanwhile, and nothing a second time', async () => {
+    await using given = await region()
+    const { at, lost, a, b, next } = given
+    const second = await TestNode.register(at, a.region)
+    const well = { process: 'ingest', applied_epoch: 1, healthy: true, reasons: [], disk_full: false, blocked: [] }
+    await second.call('POST', 'heartbeat', { ...well, node_id: second.id, copy_store: true })
+    at.clock.advance(61_000)
+    // Each call suspects one of them.
+    expect([await next(a), await next(a)]).toEqual([[], []])
+    at.clock.advance(31_000)
+    const [first] = await next(a)
+    const other = first === lost.id ? second.id : lost.id
+    expect([await next(a), await next(b)]).toEqual([[first], [other]])
+    at.clock.advance(61_000)
+    expect(await next(b, other)).toEqual([other])
+    // It is the first one to ask.
+    expect([await next(a), await next(a)]).toEqual([[first], [first]])
+    const third = await TestNode.register(at, a.region)
+    expect([await next(third), await next(a)]).toEqual([[first], []])
+  })
+
   describe('a node whose takeover stands still', () => {
     /** `a` has the place of the lost node, and `b` should take it over from `a`, but has not begun. */
     async function stalled() {

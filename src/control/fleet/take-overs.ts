@@ -64,13 +64,14 @@ export function takeOverService({ store, clock, logger, afterMs }: TakeOversOpti
       if (isNew) logger.warn({ node_id: id, by }, 'another node has taken over a node')
     },
 
-    /** Returns the lost nodes that the node shall take over, and finds one more if it is not busy. */
+    /** Returns the lost nodes that the node shall take over, and finds one if it has none. */
     async next({ id: by, region }: NodeIdentity, { running }: TakeOverNext): Promise<Assigned> {
       const now = clock.now()
       if (afterMs === null && running.length === 0) return { lost_node_ids: [] }
       const lost_node_ids = await transact(store, async (db) => {
         await renewTakeOvers(db, by, running, now)
-        if (afterMs !== null && running.length === 0)
+        // One that fails with what it has would only keep others from the next one.
+        if (afterMs !== null && running.length === 0 && (await listTakeOvers(db, by)).length === 0)
           await assignLostNode(db, { region, by, before: now - afterMs, confirmMs: controlLimits.silenceConfirmedMs }, now)
         return listTakeOvers(db, by)
       })
