@@ -5,6 +5,8 @@ import { expect, test } from 'vitest'
 import { freePort } from '../../tools/services/processes.ts'
 import { ApiClient } from '../support/api-client.ts'
 import { Installation } from '../support/installation.ts'
+import { doubleCredentials } from '../support/s3/double.ts'
+import { storeWithoutRoles } from '../support/s3/target.ts'
 import { until } from '../support/until.ts'
 
 async function furnished(environment: Readonly<Record<string, string>> = {}) {
@@ -227,4 +229,28 @@ test('control gives a silent node to another one, which delivers its copies and 
   }
   const { items } = await installation.ok('GET', '/v1/losses')
   expect(items.filter(({ state }: { readonly state: string }) => state === 'open')).toEqual([])
+}, 240_000)
+
+test('a node whose copy store ignores conditions is not taken over by itself, and a line in the log says what to do', async () => {
+  const { double, ...at } = await storeWithoutRoles()
+  await using _store = at
+  const installation = await Installation.create()
+  await using _ = installation
+  const { accessKeyId, secretAccessKey } = doubleCredentials
+  installation.configure({
+    ...{ INLET_COPY_URL: 's3://copies/in/let', INLET_COPY_S3_ENDPOINT: double.url, INLET_TAKEOVER_AFTER: '10s' },
+    ...{ INLET_COPY_ACCESS_KEY_ID: accessKeyId, INLET_COPY_SECRET_ACCESS_KEY: secretAccessKey },
+  })
+  double.heedsConditions = false
+  await installation.start('control', 'ingest', 'delivery')
+  const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
+  await until('the store', async () => (await installation.ingest(id, '{"n":1}')).status === 202)
+  const lost = (await installation.ingest(id, '{"n":2}')).body.node_id
+  for (const command of ['ingest', 'delivery']) await installation.kill(command)
+  rmSync(join(installation.directory, 'node'), { recursive: true })
+  await startElsewhere(installation)
+  const advice = `then run inlet node --adopt-copy ${lost}`
+  await until('the refusal', () => installation.log.includes(advice), 90_000)
+  expect(installation.log).toContain('the copy store is not safe for a takeover by itself')
+  expect(at.bucket.objects.keys().some((key) => key.includes(`${lost}/fence/`))).toBe(false)
 }, 240_000)
