@@ -190,6 +190,16 @@ test.each(lies)('a store that $lie is found', async ({ tell, found }) => {
   expect(await problems()).toEqual(found)
 })
 
+test('old answers that only another process gets are found', async () => {
+  const other = new FaultyStores(directory).open(copyBucket)
+  const { head } = other
+  other.head = remembering((key) => head.call(other, key))
+  const { thorough, ...options } = thoroughly(store)
+  expect(problemsOf(await checkCopyStore({ ...options, thorough: { ...thorough, other } }))).toEqual([
+    'needed: a name that was missing is read once it is put: it is still missing right after the put',
+  ])
+})
+
 test('a store that refuses a put whose answer was lost is found, and is no danger', async () => {
   const { putIfAbsent } = store
   store.putIfAbsent = async (...args) => {

@@ -84,14 +84,14 @@ test('one that keeps abandoned uploads, compares no checksums and has a wrong cl
   ])
 })
 
-test('an interrupt removes what was written', async () => {
+test.each(['SIGINT', 'SIGHUP'] as const)('%s removes what was written', async (signal) => {
   const { environment, expectClean, double, ...at } = await furnished()
   await using _ = at
   const args = ['src/main.ts', 'doctor', '--store', 's3://copies/in/let']
   const child = spawn(process.execPath, args, { env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] })
   const said = text(child.stderr)
   double.fault = ({ operation }) => {
-    if (operation === 'PutObject' && double.count('PutObject') === 30) child.kill('SIGINT')
+    if (operation === 'PutObject' && double.count('PutObject') === 30) child.kill(signal)
     return undefined
   }
   const [code] = await once(child, 'exit')

@@ -5,8 +5,7 @@ import { expect, test } from 'vitest'
 import { freePort } from '../../tools/services/processes.ts'
 import { ApiClient } from '../support/api-client.ts'
 import { Installation } from '../support/installation.ts'
-import { doubleCredentials } from '../support/s3/double.ts'
-import { storeWithoutRoles } from '../support/s3/target.ts'
+import { doubleCredentials, S3Double } from '../support/s3/double.ts'
 import { until } from '../support/until.ts'
 
 async function furnished(environment: Readonly<Record<string, string>> = {}) {
@@ -232,8 +231,9 @@ test('control gives a silent node to another one, which delivers its copies and 
 }, 240_000)
 
 test('a node whose copy store ignores conditions is not taken over by itself, and a line in the log says what to do', async () => {
-  const { double, ...at } = await storeWithoutRoles()
-  await using _store = at
+  await using double = await S3Double.start()
+  double.withoutRoles({ knowsHeaders: true })
+  const { objects } = double.addBucket('copies', 'us-east-1')
   const installation = await Installation.create()
   await using _ = installation
   const { accessKeyId, secretAccessKey } = doubleCredentials
@@ -252,5 +252,5 @@ test('a node whose copy store ignores conditions is not taken over by itself, an
   const advice = `then run inlet node --adopt-copy ${lost}`
   await until('the refusal', () => installation.log.includes(advice), 90_000)
   expect(installation.log).toContain('the copy store is not safe for a takeover by itself')
-  expect(at.bucket.objects.keys().some((key) => key.includes(`${lost}/fence/`))).toBe(false)
+  expect(objects.keys().some((key) => key.includes(`${lost}/fence/`))).toBe(false)
 }, 240_000)

@@ -25,7 +25,7 @@ const ownRacers = 4
 const rounds = 20
 /** So that a line of progress has fewer than 80 characters. */
 const noteMax = 32
-const signals = ['SIGINT', 'SIGTERM'] as const
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export async function checkNamedStore(context: CliContext, url: string): Promise<readonly Finding[]> {
   const { copyUrl, copyS3Endpoint, copyRegion, copyPathStyle, copyAccessKeyId, copySecretAccessKey } = await context.readConfig({
