@@ -186,6 +186,11 @@ test('stopping ends idle and busy processes, and refuses further tasks', async (
   await expect(describeWorker()).rejects.toThrow('the process pool has stopped')
 })
 
+test('a parent that has nothing else to do waits for the end of its processes', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [join(programs, 'stop.ts')])
+  expect(stdout).toBe('stopped')
+})
+
 test('a process ends when its parent is killed', async () => {
   const parent = spawn(process.execPath, [join(programs, 'parent.ts')], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [line] = await once(parent.stdout, 'data')

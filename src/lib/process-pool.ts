@@ -256,6 +256,7 @@ async function kill({ child, exit, cancelTimer }: Worker): Promise<void> {
   cancelTimer()
   // Idle, it does not keep this process alive. Its end does.
   child.ref()
+  child.channel?.ref()
   child.kill('SIGKILL')
   await exit
 }

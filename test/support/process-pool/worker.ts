@@ -1,5 +1,6 @@
 /** A program for a process pool whose tasks behave badly on request. */
 
+import { spawn } from 'node:child_process'
 import { open, writeFileSync } from 'node:fs'
 import { GiB } from '#lib/bytes.ts'
 import { serveTasks } from '#lib/serve-tasks.ts'
@@ -8,12 +9,16 @@ export type Task =
   | { readonly reportBefore: string }
   | { readonly exitBesideFifo: string }
   | 'describe'
+  | 'share channel'
   | 'hoard'
   | 'busy'
   | 'exit'
   | 'report and exit'
   | 'report and be busy'
   | { readonly echo: unknown }
+
+/** The descriptor that a pool gives to its processes. */
+const channel = 3
 
 const hoard: Buffer[] = []
 
@@ -40,6 +45,8 @@ async function run(task: Task, report: (report: string) => void): Promise<unknow
     return { pid: process.pid }
   }
   if (task === 'busy') for (;;);
+  // It keeps the channel open for a while once this process has ended.
+  if (task === 'share channel') spawn('sleep', ['0.5'], { stdio: ['ignore', 'ignore', 'ignore', channel] }).unref()
   return { pid: process.pid, environment: Object.keys(process.env).filter((name) => !name.startsWith('NODE_')) }
 }
 
