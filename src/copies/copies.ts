@@ -227,11 +227,11 @@ export class Copies implements Service {
     const { logger } = this.#options
     const findings = await checkCopyStore({ ...this.#options, signal })
     this.#unfit = undefined
-    for (const { step, kind, problem } of findings) {
+    for (const { step, kind, problem, isUnknown } of findings) {
       if (problem === null) continue
       if (kind === 'needed') {
         // An error of the store is in the log alone: it may name what senders must not learn.
-        this.#unfit = `the copy store is unfit for copies: not every one of its answers holds (${step})`
+        if (!isUnknown) this.#unfit = `the copy store is unfit for copies: not every one of its answers holds (${step})`
         throw new Error(`the check of the copy store failed: ${step}: ${problem}`)
       }
       logger.warn({ step, problem }, 'the copy store is not a second fence: see inlet doctor')

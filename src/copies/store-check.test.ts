@@ -225,6 +225,35 @@ test('a store that asks some of several writers to try again is honest', async (
   expect((await problems()).filter((problem) => problem.includes('several'))).toEqual([])
 })
 
+test('a request that fails leaves its step unknown, and one that the store never does is a refusal', async () => {
+  store.putIfAbsent = async () => {
+    throw new ObjectStoreError('unavailable', 'put_if_absent', 'SlowDown', 'try again')
+  }
+  const findings = await checkCopyStore(thoroughly(store))
+  const ofPuts = findings.flatMap(({ step, problem, isUnknown }) =>
+    step.includes('put') && problem ? [[problem, isUnknown]] : [],
+  )
+  expect(ofPuts).toEqual(Array(3).fill(['try again', true]))
+  store.putIfAbsent = async () => {
+    throw new ObjectStoreError('condition_refused', 'put_if_absent', 'NotImplemented', 'it knows no conditions')
+  }
+  expect((await checkCopyStore(thoroughly(store))).some(({ isUnknown }) => isUnknown)).toBe(false)
+})
+
+test('removals that fail are tried again', async () => {
+  const { remove } = store
+  const failed = new Set<string>()
+  store.remove = async (key, ...rest) => {
+    if (failed.size < 20 && !failed.has(key)) {
+      failed.add(key)
+      throw new ObjectStoreError('unavailable', 'remove', 'SlowDown', 'try again')
+    }
+    await remove.call(store, key, ...rest)
+  }
+  await checkCopyStore(thoroughly(store))
+  expect([failed.size, await left()]).toEqual([20, []])
+})
+
 test('a store that takes nothing says why', async () => {
   store.put = async () => {
     throw new Error('the bucket does not exist')
@@ -236,7 +265,7 @@ test('a store that removes nothing is found, with the names of what is left', as
   store.remove = async () => {
     throw new Error('denied')
   }
-  expect((await problems()).at(-1)).toMatch(/^advice: .* objects in\/let\/check-[0-9a-f]{16}-… may be left: remove them$/)
+  expect((await problems()).at(-1)).toMatch(/^left: .*: up to \d+ objects in\/let\/check-[0-9a-f]{16}-… may be left$/)
 })
 
 describe('in bounded time', () => {
@@ -293,7 +322,8 @@ describe('over HTTP', () => {
     const found = async () => {
       const findings = await checkCopyStore(thoroughly(at.store))
       expect(problemsOf(findings).filter((problem) => /^(needed|fence)/.test(problem))).toEqual([])
-      return findings.filter(({ kind }) => kind === 'parts' || kind === 'advice').map(({ problem, note }) => problem ?? note)
+      const seen = findings.filter(({ kind }) => kind === 'parts' || kind === 'advice')
+      return seen.map(({ problem, isUnknown, note }) => (isUnknown ? `unknown: ${problem}` : (problem ?? note)))
     }
     return { ...at, found }
   }
@@ -302,7 +332,7 @@ describe('over HTTP', () => {
   test('nothing is wrong with an honest store, and nothing is left in it', async () => {
     const { double, bucket, found, ...at } = await furnished()
     await using _ = at
-    expect(await found()).toEqual([null, compares, null])
+    expect(await found()).toEqual([null, null, compares, null])
     expect(bucket).toMatchObject({ objects: new Map(), uploads: new Map() })
   })
 
@@ -324,22 +354,36 @@ describe('over HTTP', () => {
     expect((await found())[0]).toBe('it is still listed among the uploads')
   })
 
-  test('a key that may not list uploads is no problem', async () => {
+  test('a key that may not list uploads leaves unknown whether they stay', async () => {
     const { double, role, found, ...at } = await furnished()
     await using _ = at
     role.denied.add('ListMultipartUploads')
-    expect((await found())[0]).toBe('the key may not list uploads, so nobody looked')
+    expect((await found())[0]).toBe('unknown: the key may not list uploads (s3:ListBucketMultipartUploads), so nobody looked')
+  })
+
+  test('a key that may not abandon uploads leaves unknown whether they stay', async () => {
+    const { double, role, found, ...at } = await furnished()
+    await using _ = at
+    role.denied.add('AbortMultipartUpload')
+    expect((await found())[0]).toMatch(/^unknown: .*s3:AbortMultipartUpload/)
+  })
+
+  test('a bucket that keeps versions is found', async () => {
+    const { double, found, ...at } = await furnished()
+    await using _ = at
+    double.keepsVersions = true
+    expect((await found())[1]).toMatch(/^the bucket keeps versions/)
   })
 
   test('a store that does not compare checksums is found', async () => {
     const { double, found, ...at } = await furnished()
     await using _ = at
     double.ignoresChecksums = ['sha256', 'crc32c']
-    expect((await found())[1]).toBe(
+    expect((await found())[2]).toBe(
       'it refuses a wrong SHA-256 of the signature, CRC32, and stores one with a wrong SHA-256, CRC32C; Inlet finds damage by the checksums in its own objects',
     )
     double.ignoresChecksums = ['signature', 'sha256', 'crc32', 'crc32c']
-    expect((await found())[1]).toContain('it stores content that differs from its checksum')
+    expect((await found())[2]).toContain('it stores content that differs from its checksum')
   })
 
   test.each([
@@ -349,6 +393,6 @@ describe('over HTTP', () => {
     const { double, found, ...at } = await furnished()
     await using _ = at
     double.aheadMs = aheadMs
-    expect((await found())[2]).toBe(problem)
+    expect((await found())[3]).toBe(problem)
   })
 })

@@ -7,10 +7,12 @@
  * has a bound.
  */
 import type { Clock } from '#lib/clock.ts'
+import { countNoun } from '#lib/count-noun.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Random } from '#lib/random.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
+import { ObjectStoreError } from '#objects/store-error.ts'
 import { type Outcome, type SeenStore, type Step, type StepKind, stepsOf } from './store-steps.ts'
 
 /** `rounds`: how often the step was tried. */
@@ -18,6 +20,8 @@ export type StoreFinding = {
   readonly step: string
   readonly kind: StepKind
   readonly problem: string | null
+  /** Whether the problem kept the step from being tried: it may hold. */
+  readonly isUnknown: boolean
   /** Something that is not wrong, and worth knowing. */
   readonly note: string | null
   readonly rounds: number
@@ -52,6 +56,8 @@ const repeatMsMax = 10_000
 /** A step is given up after that. */
 const stepMsMax = 30_000
 const cleanUpMsMax = 30_000
+/** A store that is busy may refuse some removals. */
+const cleanUpAttempts = 5
 
 /** Throws if the store takes no put at all. */
 export async function checkCopyStore(options: StoreCheckOptions): Promise<readonly StoreFinding[]> {
@@ -90,15 +96,16 @@ class StoreCheck {
     const { store, clock } = this.#options
     const signal = clock.timeout(cleanUpMsMax)
     const names = Array.from({ length: this.#names }, (_, number) => this.#nameOf(number))
-    let removed = 0
+    const left = new Set(names)
     const remove = async (name: string) => {
       await store.remove(name, signal)
-      removed += 1
+      left.delete(name)
     }
-    await settlesBefore(Promise.allSettled(names.map(remove)), signal)
-    if (removed === names.length) return []
-    const problem = `${names.length - removed} objects ${this.#prefix}… may be left: remove them`
-    return [{ step: 'all that was written is removed', kind: 'advice', problem, note: null, rounds: 1 }]
+    for (let attempt = 0; attempt < cleanUpAttempts && left.size > 0 && !signal.aborted; attempt += 1)
+      await settlesBefore(Promise.allSettled([...left].map(remove)), signal)
+    if (left.size === 0) return []
+    const problem = `up to ${countNoun(left.size, 'object')} ${this.#prefix}… may be left`
+    return [{ step: 'all that was written is removed', kind: 'left', problem, isUnknown: false, note: null, rounds: 1 }]
   }
 
   #nameOf(number: number): string {
@@ -117,9 +124,9 @@ class StoreCheck {
     try {
       while (rounds < total && (rounds === 0 || clock.monotonic() - startedMs < repeatMsMax)) {
         thorough?.stopping.throwIfAborted()
-        const { note, problem } = await this.#bounded(run, ended)
-        outcome = { note: note ?? outcome.note, problem }
-        if (problem !== undefined) break
+        const { note, ...found } = await this.#bounded(run, ended)
+        outcome = { note: note ?? outcome.note, ...found }
+        if (found.problem !== undefined) break
         rounds += 1
       }
     } catch (error) {
@@ -127,9 +134,10 @@ class StoreCheck {
       thorough?.stopping.throwIfAborted()
       const late = new Error(`the store did not answer within ${stepMsMax / 1_000} s`)
       if (isFirst) throw bound.aborted ? late : error
-      outcome = { problem: errorMessage(bound.aborted ? late : error) }
+      outcome = { problem: errorMessage(bound.aborted ? late : error), isUnknown: !isRefusal(error) }
     }
-    return { step, kind, problem: outcome.problem ?? null, note: outcome.note ?? null, rounds }
+    const { problem = null, isUnknown = false, note = null } = outcome
+    return { step, kind, problem, isUnknown, note, rounds }
   }
 
   /** Some requests to a directory cannot be aborted. */
@@ -143,4 +151,9 @@ class StoreCheck {
     if (!(await settlesBefore(work, signal))) throw signal.reason
     return await work
   }
+}
+
+/** Whether the store never does this. Other errors may pass, or be those of the key. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof ObjectStoreError && (error.reason === 'condition_refused' || error.reason === 'refused')
 }

@@ -10,8 +10,9 @@ import { ObjectStoreError } from '#objects/store-error.ts'
 
 /**
  * `needed`: every copy rests on the step. `fence`: a second fence beside the reads. `parts`: large files of deliveries. `advice`: nothing.
+ * `left`: something that the check wrote.
  */
-export type StepKind = 'needed' | 'fence' | 'parts' | 'advice'
+export type StepKind = 'needed' | 'fence' | 'parts' | 'advice' | 'left'
 
 /** The requests that other processes send. */
 export type SeenStore = Pick<ObjectStore, 'get' | 'head' | 'list' | 'putIfAbsent'>
@@ -28,8 +29,12 @@ export type Trial = {
   readonly signal: AbortSignal
 }
 
-/** `problem`: something is wrong. `note`: worth knowing. */
-export type Outcome = { readonly problem?: string | undefined; readonly note?: string | undefined }
+/** `problem`: something is wrong, or, if it `isUnknown`, kept the step from being tried. `note`: worth knowing. */
+export type Outcome = {
+  readonly problem?: string | undefined
+  readonly isUnknown?: boolean | undefined
+  readonly note?: string | undefined
+}
 
 export type Step = {
   readonly name: string
@@ -44,7 +49,7 @@ const clockMsMax = 5_000
 
 /** Returns the steps that fit the store. The first one needs nothing but a put and a read. */
 export function stepsOf(
-  { tryChecksums, tryParts, tryTorn, readTime }: ObjectStore,
+  { tryChecksums, tryParts, tryTorn, tryVersions, readTime }: ObjectStore,
   { hasRacers, isThorough }: { readonly hasRacers: boolean; readonly isThorough: boolean },
 ): readonly Step[] {
   const always: readonly Step[] = [
@@ -60,12 +65,14 @@ export function stepsOf(
   const torn: Step = { name: 'a put that breaks off leaves nothing', kind: 'needed', isRepeated: true, run: leavesNothingTorn }
   const parts: Step = { name: 'an abandoned upload leaves nothing', kind: 'parts', isRepeated: false, run: leavesNoParts }
   const sums: Step = { name: 'damaged content is refused', kind: 'advice', isRepeated: false, run: refusesDamage }
+  const versions: Step = { name: 'what is removed leaves no version', kind: 'advice', isRepeated: false, run: leavesNoVersion }
   const time: Step = { name: 'its clock is right', kind: 'advice', isRepeated: false, run: tellsTime }
   return [
     ...always,
     ...(hasRacers ? [race] : []),
     ...(isThorough && tryTorn ? [torn] : []),
     ...(isThorough && tryParts ? [parts] : []),
+    ...(isThorough && tryVersions ? [versions] : []),
     ...(isThorough && tryChecksums ? [sums] : []),
     ...(isThorough && readTime ? [time] : []),
   ]
@@ -183,8 +190,13 @@ async function leavesNoParts({ store, other, prefix, newName, signal }: Trial): 
     return left === 0 ? fine : { problem: 'it is still listed among the uploads' }
   } catch (error) {
     if (!(error instanceof ObjectStoreError) || error.reason !== 'list_denied') throw error
-    return { note: 'the key may not list uploads, so nobody looked' }
+    return { problem: 'the key may not list uploads (s3:ListBucketMultipartUploads), so nobody looked', isUnknown: true }
   }
+}
+
+async function leavesNoVersion({ store, newName, signal }: Trial): Promise<Outcome> {
+  if ((await store.tryVersions?.(newName(), { ...put, signal })) !== true) return fine
+  return { problem: 'the bucket keeps versions, also of what this check removed: let a lifecycle rule remove noncurrent ones' }
 }
 
 async function refusesDamage({ store, newName, signal }: Trial): Promise<Outcome> {

@@ -72,6 +72,10 @@ export class AllowedStore implements ObjectStore {
     return (await this.#store.countUploads?.(this.#checked(prefix, 'list'), signal)) ?? 0
   }
 
+  async tryVersions(key: string, options: PutOptions): Promise<boolean> {
+    return (await this.#store.tryVersions?.(this.#checked(key, 'put'), options)) ?? false
+  }
+
   async tryChecksums(newKey: () => string, options: PutOptions): Promise<ChecksumTrial> {
     const tried = this.#store.tryChecksums?.(() => this.#checked(newKey(), 'put'), options)
     return (await tried) ?? { refused: [], stored: [] }

@@ -62,6 +62,8 @@ export interface ObjectStore {
   tryTorn?(key: string, options: PutOptions): Promise<void>
   /** Returns how many uploads in parts are unfinished of objects whose keys start with the prefix. */
   countUploads?(prefix: string, signal?: AbortSignal): Promise<number>
+  /** Puts a small object. Returns whether the store keeps it as a version once it is removed. */
+  tryVersions?(key: string, options: PutOptions): Promise<boolean>
   /** Puts small objects that differ from their checksum, with each kind of checksum. Returns which ones the store refused. */
   tryChecksums?(newKey: () => string, options: PutOptions): Promise<ChecksumTrial>
   /** Returns the time of the store in epoch ms, in whole seconds. Undefined if it does not tell. `prefix`: where it may list. */

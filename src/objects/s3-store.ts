@@ -34,7 +34,7 @@ import type { ChecksumTrial, DigestOptions, ObjectEntry, ObjectFacts, ObjectStor
 import type { RoleClient } from './role-client.ts'
 import { type DescribedTarget, describeFailure, foreignResponse } from './s3-failure.ts'
 import { beginParts, countUploads, putInParts } from './s3-multipart.ts'
-import { damagedPuts, isRefusal, putHalf, readTime } from './s3-trials.ts'
+import { damagedPuts, isRefusal, putHalf, readTime, trialBody } from './s3-trials.ts'
 import { signPayload } from './sign-payload.ts'
 import { ObjectStoreError, type StoreStep } from './store-error.ts'
 
@@ -219,6 +219,14 @@ export class S3Store implements ObjectStore {
   async countUploads(prefix: string, signal?: AbortSignal): Promise<number> {
     const Bucket = this.#options.target.bucket
     return this.#try('list', { signal }, ({ client }) => countUploads(client, { Bucket, Prefix: prefix }, signal))
+  }
+
+  async tryVersions(key: string, options: PutOptions): Promise<boolean> {
+    const { signal } = options
+    const command = new PutObjectCommand({ ...this.#input(key, options), Body: trialBody })
+    const { VersionId = 'null' } = await this.#try('put', { signal }, ({ client }) => client.send(command, sendOptions(signal)))
+    // So it is called while a bucket keeps no versions.
+    return VersionId !== 'null'
   }
 
   async tryChecksums(newKey: () => string, options: PutOptions): Promise<ChecksumTrial> {

@@ -13,7 +13,8 @@ import { KiB } from '#lib/bytes.ts'
 import { signPayload } from './sign-payload.ts'
 import { ObjectStoreError } from './store-error.ts'
 
-const Body = Buffer.from('Written by Inlet with a wrong checksum. It can be deleted.\n')
+export const trialBody = Buffer.from('Written by Inlet to try this store. It can be deleted.\n')
+const Body = trialBody
 const otherSha256 = createHash('sha256').update('other content').digest()
 
 /** Puts of content that differs from its checksum, by the kind of checksum. */

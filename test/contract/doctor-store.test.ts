@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
+import { s3Errors } from '../support/s3/answers.ts'
 import { doubleCredentials } from '../support/s3/double.ts'
 import { storeWithoutRoles } from '../support/s3/target.ts'
 
@@ -84,7 +85,33 @@ test('one that keeps abandoned uploads, compares no checksums and has a wrong cl
   ])
 })
 
-test.each(['SIGINT', 'SIGHUP'] as const)('%s removes what was written', async (signal) => {
+test('one that is busy, or denies the key a request, is not called unsafe', async () => {
+  const { examine, expectClean, double, role, ...at } = await furnished()
+  await using _ = at
+  role.denied.add('AbortMultipartUpload')
+  double.fault = ({ operation, headers }) =>
+    operation === 'PutObject' && headers['if-none-match'] === '*' ? s3Errors.slowDown : undefined
+  const { code, safe, findings } = await examine()
+  expect([code, safe]).toEqual([
+    1,
+    [
+      'two copies: warn',
+      'takeover by hand: warn',
+      'takeover by itself: warn',
+      'markers put once: warn',
+      'uploads in parts: warn',
+    ],
+  ])
+  for (const { check, status, message, next_step } of findings.slice(1))
+    if (status !== 'ok')
+      expect([check, message, next_step]).toEqual([
+        check,
+        expect.stringContaining('unknown: '),
+        expect.stringContaining('try again'),
+      ])
+})
+
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s removes what was written', async (signal) => {
   const { environment, expectClean, double, ...at } = await furnished()
   await using _ = at
   const args = ['src/main.ts', 'doctor', '--store', 's3://copies/in/let']

@@ -41,9 +41,14 @@ const advice = {
   fence: 'reads fence a lost node as well, so copies hold; no node is taken over by itself there',
   parts: 'give the bucket a lifecycle rule that removes unfinished uploads: docs/destinations.md',
   advice: 'Inlet works with it: docs/acknowledgements.md says what it means',
+  left: 'list these names, and remove what is there',
 } as const
 
-export function toFinding(name: string, { step, kind, problem, note }: StoreFinding): Finding {
+/** Advice on a step that could not be tried. */
+export const unknownAdvice = 'correct what it says, or wait until the store works, then try again: docs/acknowledgements.md'
+
+export function toFinding(name: string, { step, kind, problem, isUnknown, note }: StoreFinding): Finding {
   if (problem === null) return ok(name, note === null ? step : `${step}: ${note}`)
+  if (isUnknown) return (kind === 'needed' ? fail : warn)(name, `${step}: unknown: ${problem}`, unknownAdvice)
   return (kind === 'needed' ? fail : warn)(name, `${step}: ${problem}`, advice[kind])
 }

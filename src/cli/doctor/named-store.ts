@@ -15,8 +15,8 @@ import { system } from '#lib/system.ts'
 import { UserError } from '#lib/user-error.ts'
 import type { CliContext } from '../terminal/context.ts'
 import { Progress } from '../terminal/progress.ts'
-import { type CopiesConfig, folderOf, settingsAdvice, toFinding } from './copy-store.ts'
-import { type Finding, fail, ok } from './finding.ts'
+import { type CopiesConfig, folderOf, settingsAdvice, toFinding, unknownAdvice } from './copy-store.ts'
+import { type Finding, fail, ok, warn } from './finding.ts'
 import { startOtherProcesses } from './other-processes.ts'
 
 const processes = 4
@@ -58,15 +58,17 @@ async function checkAt(context: CliContext, url: string, { copyUrl, ...config }:
 async function run(context: CliContext, url: string, config: CopyStoreConfig): Promise<readonly Finding[]> {
   const { stderr } = context.process
   const stopping = new AbortController()
-  const stop = () => {
-    stderr.write('removing what was written; a second signal leaves it there\n')
+  const stop = (signal: NodeJS.Signals) => {
+    for (const name of signals) process.off(name, stop)
+    // The terminal is gone after SIGHUP.
+    if (signal !== 'SIGHUP') stderr.write('removing what was written; a second signal leaves it there\n')
     stopping.abort(new UserError('interrupted: what was written is removed'))
   }
   const { store, prefix, close } = await openCopyStore(config, system)
   const others = startOtherProcesses(config, await context.readEnvironment(), system.clock)
   // Other timers do not keep the process alive.
   const alive = setInterval(() => undefined, 1_000)
-  for (const name of signals) process.once(name, stop)
+  for (const name of signals) process.on(name, stop)
   let progress: Progress | undefined
   try {
     const folder = folderOf(prefix)
@@ -119,7 +121,9 @@ const features: readonly Feature[] = [
 function judge({ name, needs, otherwise }: Feature, findings: readonly StoreFinding[]): readonly Finding[] {
   const concerned = findings.filter(({ kind }) => needs.includes(kind))
   if (concerned.length === 0) return []
-  const wrong = concerned.find(({ problem }) => problem !== null)
   const check = `safe: ${name}`
-  return [wrong === undefined ? ok(check, 'yes') : fail(check, `no: ${wrong.step}: ${wrong.problem}`, otherwise)]
+  const wrong = concerned.find(({ problem, isUnknown }) => problem !== null && !isUnknown)
+  if (wrong !== undefined) return [fail(check, `no: ${wrong.step}: ${wrong.problem}`, otherwise)]
+  const untried = concerned.find(({ isUnknown }) => isUnknown)
+  return [untried === undefined ? ok(check, 'yes') : warn(check, `unknown: ${untried.step}`, unknownAdvice)]
 }

@@ -170,6 +170,9 @@ export class S3Double implements AsyncDisposable {
   /** Whether an upload stays although it was aborted. */
   keepsAbandoned = false
 
+  /** Whether a put is a version that stays. */
+  keepsVersions = false
+
   /** Checksums that it does not compare: `signature`, and those of `x-amz-checksum-…`. */
   ignoresChecksums: readonly string[] = []
 
@@ -310,7 +313,10 @@ export class S3Double implements AsyncDisposable {
         if (this.heedsConditions && call.headers['if-none-match'] === '*' && objects.has(key))
           return error(call, s3Errors.preconditionFailed)
         objects.set(key, { body, headers: kept(request) })
-        return { status: 200, headers: { etag: etagOf(body) } }
+        return {
+          status: 200,
+          headers: { etag: etagOf(body), ...(this.keepsVersions ? { 'x-amz-version-id': randomUUID() } : {}) },
+        }
       case 'GetObject':
       case 'HeadObject': {
         const found = objects.get(key)
