@@ -140,10 +140,13 @@ test('a directory is left as it was, and none is made', async () => {
   const mount = join(directory, 'mount')
   mkdirSync(mount)
   writeFileSync(join(mount, 'theirs'), '')
-  const environment = { INLET_DATA_DIR: mount }
+  // Settings of the store in use do not matter.
+  const environment = { INLET_DATA_DIR: mount, INLET_COPY_S3_ENDPOINT: 'http://127.0.0.1:1', INLET_COPY_URL: 's3://copies' }
   const { code, out } = await runCli(['doctor', '--store', `file://${mount}`], { environment })
   expect([code, out]).toEqual([0, expect.stringMatching(/^ok {2}safe: takeover by itself {2}yes$/m)])
   expect(readdirSync(mount)).toEqual(['theirs'])
+  const aFile = await runCli(['doctor', '--store', `file://${mount}/theirs`], { environment })
+  expect([aFile.code, aFile.out]).toEqual([1, expect.stringContaining('name a directory in which this user may write')])
   const missing = await runCli(['doctor', '--store', `file://${mount}/none`], { environment })
   expect([missing.code, missing.out]).toEqual([1, expect.stringContaining('mount its disk')])
   expect(readdirSync(mount)).toEqual(['theirs'])

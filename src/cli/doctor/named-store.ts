@@ -27,16 +27,26 @@ const rounds = 20
 const noteMax = 32
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
+/** A directory is tried whatever store is in use. */
+const withoutS3 = {
+  INLET_COPY_S3_ENDPOINT: '',
+  INLET_COPY_REGION: '',
+  INLET_COPY_ACCESS_KEY_ID: '',
+  INLET_COPY_SECRET_ACCESS_KEY: '',
+}
+const directoryAdvice = 'name a directory in which this user may write'
+
 export async function checkNamedStore(context: CliContext, url: string): Promise<readonly Finding[]> {
-  const { copyUrl, copyS3Endpoint, copyRegion, copyPathStyle, copyAccessKeyId, copySecretAccessKey } = await context.readConfig({
-    INLET_COPY_URL: url,
-  })
+  const isDirectory = /^file:/i.test(url)
+  const settings = { INLET_COPY_URL: url, ...(isDirectory && withoutS3) }
+  const { copyUrl, copyS3Endpoint, copyRegion, copyPathStyle, copyAccessKeyId, copySecretAccessKey } =
+    await context.readConfig(settings)
   const credentials = { copyAccessKeyId, copySecretAccessKey }
   try {
     return await checkAt(context, url, { copyUrl, copyS3Endpoint, copyRegion, copyPathStyle, ...credentials })
   } catch (error) {
     if (error instanceof UserError) throw error
-    return [fail('store', errorMessage(error), settingsAdvice)]
+    return [fail('store', errorMessage(error), isDirectory ? directoryAdvice : settingsAdvice)]
   }
 }
 
