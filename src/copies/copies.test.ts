@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { s3Limits } from '#objects/limits.ts'
+import { ObjectStoreError } from '#objects/store-error.ts'
 import { CopyingNode } from '../../test/support/copying-node.ts'
 import { FaultyStores } from '../../test/support/faulty-stores.ts'
 import { fenceName } from './copy-names.ts'
@@ -268,6 +269,21 @@ test('an old object that is damaged is copied again from the disk, and keeps no 
     },
     10_000,
   )
+})
+
+test('a store that fails while it is tried is not called unfit, and one that lies is', async () => {
+  const node = new CopyingNode(stores)
+  let puts = 0
+  node.store.putIfAbsent = async () => {
+    puts += 1
+    throw new ObjectStoreError('unavailable', 'put_if_absent', 'SlowDown', 'try again')
+  }
+  await node.start()
+  // Each check sends two.
+  await node.until('the end of a check', () => puts > 2, 1_000)
+  expect(node.copies.refusal).toBe('the copy store was not reached since the start of this node')
+  node.store.putIfAbsent = async () => false
+  await node.until('the end of another one', () => node.copies.refusal?.includes('unfit') === true, 1_000)
 })
 
 test('senders learn nothing of paths', async () => {

@@ -234,7 +234,11 @@ export class Copies implements Service {
         if (!isUnknown) this.#unfit = `the copy store is unfit for copies: not every one of its answers holds (${step})`
         throw new Error(`the check of the copy store failed: ${step}: ${problem}`)
       }
-      logger.warn({ step, problem }, 'the copy store is not a second fence: see inlet doctor')
+      const isFence = kind === 'fence' && !isUnknown
+      logger.warn(
+        { step, problem },
+        isFence ? 'the copy store is not a second fence: see inlet doctor' : 'the copy store was not tried in full',
+      )
     }
   }
 

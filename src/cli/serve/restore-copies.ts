@@ -74,7 +74,9 @@ const racers = 8
 /** The lost machine may still run: then only a store that does all that it says keeps it from acknowledging what nobody delivers. */
 async function assertFences({ nodeId, place, random, clock, stopping: signal }: RestoreCopiesOptions): Promise<void> {
   const options = { ...place, racers: Array(racers).fill(place.store), random, clock, signal }
-  const wrong = (await checkCopyStore(options)).find(({ kind, problem }) => (kind === 'needed' || kind === 'fence') && problem !== null)
+  const wrong = (await checkCopyStore(options)).find(
+    ({ kind, problem }) => (kind === 'needed' || kind === 'fence') && problem !== null,
+  )
   if (wrong === undefined) return
   throw new UserError(
     `the copy store is not safe for a takeover by itself (${wrong.step}: ${wrong.problem}): make sure that the lost machine is off, then run inlet node --adopt-copy ${nodeId}`,
