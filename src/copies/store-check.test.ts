@@ -315,6 +315,20 @@ test('a check that is stopped removes what it has put, once the requests in flig
   expect([begun, await left()]).toEqual([2, []])
 })
 
+test('a check that is stopped says what it could not remove', async () => {
+  const stopping = new AbortController()
+  store.remove = async () => {
+    throw new Error('denied')
+  }
+  const options = thoroughly(store, stopping.signal)
+  const { put } = store
+  store.put = async (...args) => {
+    await put.apply(store, args)
+    stopping.abort(new Error('stop'))
+  }
+  await expect(checkCopyStore(options)).rejects.toThrow(/^stop: up to 1 object in\/let\/check-\w+-… may be left$/)
+})
+
 describe('over HTTP', () => {
   /** Returns problems and notes of the steps that only S3 has. */
   async function furnished() {

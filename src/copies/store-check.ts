@@ -11,6 +11,7 @@ import { countNoun } from '#lib/count-noun.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Random } from '#lib/random.ts'
 import { settlesBefore } from '#lib/settles-before.ts'
+import { UserError } from '#lib/user-error.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
 import { type Outcome, type SeenStore, type Step, type StepKind, stepsOf } from './store-steps.ts'
@@ -63,8 +64,9 @@ const cleanUpAttempts = 5
 export async function checkCopyStore(options: StoreCheckOptions): Promise<readonly StoreFinding[]> {
   const check = new StoreCheck(options)
   const findings = await check.run().catch(async (error: unknown) => {
-    await check.cleanUp()
-    throw error
+    const [left] = await check.cleanUp()
+    const isStopped = options.thorough?.stopping.aborted === true
+    throw left !== undefined && isStopped ? new UserError(`${errorMessage(error)}: ${left.problem}`) : error
   })
   return [...findings, ...(await check.cleanUp())]
 }

@@ -72,7 +72,7 @@ async function run(context: CliContext, url: string, config: CopyStoreConfig): P
     for (const name of signals) process.off(name, stop)
     // The terminal is gone after SIGHUP.
     if (signal !== 'SIGHUP') stderr.write('removing what was written; a second signal leaves it there\n')
-    stopping.abort(new UserError('interrupted: what was written is removed'))
+    stopping.abort(new UserError('interrupted'))
   }
   const { store, prefix, close } = await openCopyStore(config, system)
   const others = startOtherProcesses(config, await context.readEnvironment(), system.clock)
