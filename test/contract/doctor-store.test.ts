@@ -115,7 +115,10 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s removes what was written
   const { environment, expectClean, double, ...at } = await furnished()
   await using _ = at
   const args = ['src/main.ts', 'doctor', '--store', 's3://copies/in/let']
-  const child = spawn(process.execPath, args, { env: { ...process.env, ...environment }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, args, {
+    env: { PATH: process.env['PATH'], ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const said = text(child.stderr)
   double.fault = ({ operation }) => {
     if (operation === 'PutObject' && double.count('PutObject') === 30) child.kill(signal)
