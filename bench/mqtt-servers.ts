@@ -91,6 +91,7 @@ async function startFloor(directory: string, port: number): Promise<Running> {
 
 if (import.meta.main) {
   const [kind, directory = '', port] = process.argv.slice(2)
-  const running = await (kind === 'floor' ? startFloor : startInlet)(directory, Number(port))
+  const mqttPort = Number(port)
+  const running = await (kind === 'floor' ? startFloor(directory, mqttPort) : startInlet(directory, { mqttPort }))
   answerQuestions(running)
 }
