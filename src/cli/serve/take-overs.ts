@@ -14,6 +14,7 @@ import { LockHeldError } from '#lib/exclusive.ts'
 import { Periodic } from '#lib/periodic.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
 import type { Service } from '#lib/service.ts'
+import { settlesBefore } from '#lib/settles-before.ts'
 import { system } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { ControlClient } from '#node/control-client.ts'
@@ -30,6 +31,7 @@ export type TakeOversOptions = {
 
 const askMs = 10_000
 const retryMs = 60_000
+const never = new Promise<never>(() => undefined)
 
 export class TakeOvers implements Service {
   readonly name = 'takeovers'
@@ -96,9 +98,7 @@ export class TakeOvers implements Service {
     logger.notice({ node_id: nodeId }, 'control gave a lost node to this one: its copies are delivered here')
     try {
       const app = await deliver(nodeId, signal)
-      const stopped = Promise.withResolvers<void>()
-      signal.addEventListener('abort', () => stopped.resolve(), { once: true })
-      await Promise.race([app.finished, stopped.promise])
+      await settlesBefore(app.finished ?? never, signal)
       await app.stop(clock.timeout(askMs))
     } catch (error) {
       if (signal.aborted) return
