@@ -284,6 +284,13 @@ export const Heartbeat = z.discriminatedUnion('process', [
 ])
 export type Heartbeat = z.infer<typeof Heartbeat>
 
+/** Whether delivery has listed its logs since its start. Until then control keeps what the node reported before: it may be lost with the disk. */
+export function hasReadDisk(heartbeat: Heartbeat): boolean {
+  if (heartbeat.process !== 'delivery') return true
+  const { applied_epoch, kept_position, healthy, lag } = heartbeat
+  return applied_epoch >= 0 || lag.length > 0 || (kept_position !== undefined && healthy)
+}
+
 /** Time of control's clock, in milliseconds since 1970. Missing in responses of older versions. */
 const ControlTime = z.number().optional()
 

@@ -1,4 +1,4 @@
-import type { HeartbeatRecorded } from '#model/node-protocol.ts'
+import type { Heartbeat, HeartbeatRecorded } from '#model/node-protocol.ts'
 import type { CheckedClock } from './checked-clock.ts'
 import { type Control, ControlError } from './control-client.ts'
 import type { HeartbeatSink } from './heartbeat.ts'
@@ -9,7 +9,7 @@ export function heartbeatSink(
   control: Pick<Control, 'sendHeartbeat'>,
   feed: Pick<SnapshotFeed, 'controlAnswered' | 'registerAgain' | 'current'>,
   clock: Pick<CheckedClock, 'monotonic' | 'observe'>,
-  onRecorded: (recorded: HeartbeatRecorded) => void = () => undefined,
+  onRecorded: (recorded: HeartbeatRecorded, message: Heartbeat) => void = () => undefined,
 ): HeartbeatSink {
   return {
     async sendHeartbeat(message, signal) {
@@ -18,7 +18,7 @@ export function heartbeatSink(
         const recorded = await control.sendHeartbeat(message, signal)
         clock.observe(recorded.time, askedAtMs)
         feed.controlAnswered()
-        onRecorded(recorded)
+        onRecorded(recorded, message)
       } catch (error) {
         // A long poll would learn of it only at its end, and the other process of the node waits for the new credential.
         if (error instanceof ControlError && error.status === 401) {

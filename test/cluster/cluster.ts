@@ -3,7 +3,7 @@
  *
  * Owns: starting and closing all of it, and what the faults act upon. Does not own: which faults come, nor the law.
  */
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
 import { join } from 'node:path'
@@ -165,6 +165,14 @@ export class Cluster implements AsyncDisposable {
 
   path(name: string): string {
     return join(this.directory, name)
+  }
+
+  /** A path that nothing has yet: the same fault may come twice in a round. */
+  newPath(name: string): string {
+    for (let count = 1; ; count += 1) {
+      const path = this.path(count === 1 ? name : `${name}-${count}`)
+      if (!existsSync(path)) return path
+    }
   }
 
   /** Writes down what happened, for whoever reads the directory later. */

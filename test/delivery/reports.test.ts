@@ -133,3 +133,24 @@ test('a log whose directory cannot be read any more keeps its counts', async () 
   await until('the reason', () => node.lag(endpoint.id)?.blocked_by === reason)
   expect(node.lag(endpoint.id)).toEqual({ ...before, blocked_by: reason, counted_at: expect.stringMatching(/Z$/) })
 })
+
+test('nothing counts as reported before the first list of the logs', async () => {
+  await using node = await DeliveryNode.create(anEndpointTo(aDestination()))
+  let isBroken = true
+  let lists = 0
+  node.files = {
+    ...systemFiles,
+    async list(path) {
+      // The start looks once whether the directory is used.
+      if (path === node.config.paths.wal) lists += 1
+      if (path === node.config.paths.wal && isBroken && lists > 1) throw Object.assign(new Error('EIO: scandir'), { code: 'EIO' })
+      return await systemFiles.list(path)
+    },
+  }
+  await node.start()
+  await until('two heartbeats', () => node.control.heartbeats.length >= 2)
+  // Control keeps what it knows of the disk.
+  expect(node.backlog()).toMatchObject({ lags: [], reportedLags: undefined })
+  isBroken = false
+  await until('the report', () => node.backlog()?.reportedLags?.length === 0)
+})

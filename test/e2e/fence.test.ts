@@ -103,6 +103,8 @@ test('a node whose disk was copied and adopted refuses data when it goes on', { 
     expect.stringContaining('control refuses the machine that had this log before'),
   ])
   expect(await records()).toBe(1)
+  // Else no one could remove the node.
+  expect((await operator('GET', `/v1/nodes/${nodeId}/segments`)).body.items).toEqual([])
   signal('SIGCONT')
   await until('the refusal', () => isRefusing('another machine adopted the log'), 15_000)
   const commits = (await installation.ok('GET', `/v1/endpoints/${id}/commits`)).items

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type Config, readConfig } from '#config/config.ts'
 import { type App, startDelivery } from '#delivery/app.ts'
 import { type ConversionPool, conversionBounds, createConversionPool } from '#delivery/convert/conversion-pool.ts'
+import type { Backlog } from '#delivery/segments/backlog.ts'
 import { MiB } from '#lib/bytes.ts'
 import { type Clock, systemClock } from '#lib/clock.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
@@ -184,6 +185,11 @@ export class DeliveryNode implements AsyncDisposable {
 
   get commits(): readonly SegmentCommit[] {
     return this.control.commits
+  }
+
+  /** Undefined before the start. */
+  backlog(): Backlog | undefined {
+    return this.#app?.backlog()
   }
 
   /** Returns what delivery last reported about an endpoint. */

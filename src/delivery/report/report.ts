@@ -7,7 +7,7 @@ import type { LoopDelay } from '#lib/event-loop-delay.ts'
 import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { EndpointLag, Heartbeat as Message } from '#model/node-protocol.ts'
+import { type EndpointLag, hasReadDisk, type Heartbeat as Message } from '#model/node-protocol.ts'
 import { boundLags, boundReasons } from '#node/bounded-report.ts'
 import type { CheckedClock } from '#node/checked-clock.ts'
 import { type Control, ControlError } from '#node/control-client.ts'
@@ -51,10 +51,10 @@ export class DeliveryReport implements Service {
     const { control, feed, recordedCommits, clock, logger } = options
     this.#options = options
     this.#lagReports = new LagReports(options)
-    this.#sink = heartbeatSink(control, feed, clock, ({ recorded }) => {
+    this.#sink = heartbeatSink(control, feed, clock, ({ recorded }, message) => {
       this.#lagReports.accept()
       recordedCommits.compared(recorded)
-      this.#reportedLags = this.#sentLags
+      if (hasReadDisk(message)) this.#reportedLags = this.#sentLags
     })
     this.#heartbeat = new Heartbeat({ control: this, message: () => this.#message(), clock, logger })
   }

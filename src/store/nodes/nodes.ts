@@ -2,7 +2,7 @@ import type { SelectQueryBuilder } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { DatabasePosition } from '#model/database-position.ts'
 import type { CredentialState } from '#model/node.ts'
-import type { Heartbeat, Register } from '#model/node-protocol.ts'
+import { type Heartbeat, hasReadDisk, type Register } from '#model/node-protocol.ts'
 import { inChunks } from '../chunks.ts'
 import { fromFlag, fromJson, fromJsonOrNull, toTime, toTimeOrNull } from '../columns.ts'
 import { translateErrors } from '../engines/database-error.ts'
@@ -121,13 +121,6 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
     await db.updateTable('nodes').set(space).where('id', '=', node_id).execute()
   }
   await replaceBlockedLogs(db, node_id, blocked)
-}
-
-/** Whether delivery has listed its logs since its start. If it cannot, they may be lost with their disk, so what it reported before stays known. */
-export function hasReadDisk(heartbeat: Heartbeat): boolean {
-  if (heartbeat.process !== 'delivery') return true
-  const { applied_epoch, kept_position, healthy, lag } = heartbeat
-  return applied_epoch >= 0 || lag.length > 0 || (kept_position !== undefined && healthy)
 }
 
 /** Returns the columns that a heartbeat says. */

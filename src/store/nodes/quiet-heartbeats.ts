@@ -4,10 +4,10 @@
  * Owns: recording these together. Does not own: any other heartbeat (`recordHeartbeat` in nodes.ts).
  * Law: it leaves the database as `recordHeartbeat` would for each of them.
  */
-import type { Heartbeat } from '#model/node-protocol.ts'
+import { type Heartbeat, hasReadDisk } from '#model/node-protocol.ts'
 import { inChunks } from '../chunks.ts'
 import type { Tx } from '../store.ts'
-import { factsOf, hasReadDisk } from './nodes.ts'
+import { factsOf } from './nodes.ts'
 
 /** Whether a heartbeat has no rows, does not name a new report of logs, and says nothing of the database. */
 export function isQuiet(heartbeat: Heartbeat): boolean {

@@ -39,7 +39,7 @@ export function adoptCopy(name: 'fra-1' | 'fra-2', cut: Cut): Fault {
       heal = () => {
         for (const each of heals) each()
       }
-      const copy = cluster.path(`copy-of-${name}`)
+      const copy = cluster.newPath(`copy-of-${name}`)
       await storeRecords(cluster, name)
       // A snapshot of a volume is of one moment.
       cluster.program(name).pause()
@@ -66,7 +66,7 @@ export function adoptCopy(name: 'fra-1' | 'fra-2', cut: Cut): Fault {
  */
 async function replace(cluster: Cluster, name: NodeName, rescuer: NodeName): Promise<void> {
   const nodeId = cluster.nodeId(name)
-  const disk = cluster.path(`own-disk-of-${name}`)
+  const disk = cluster.newPath(`own-disk-of-${name}`)
   renameSync(cluster.path(name), disk)
   await until('control has recorded what only markers have', () => hasAllCommits(cluster), recoveryMsMax)
   const losses = await cluster.lossesOf(nodeId)

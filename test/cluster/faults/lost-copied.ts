@@ -38,7 +38,7 @@ export function loseCopied(name: 'fra-1' | 'fra-2'): Fault {
       await untilAllCopied(cluster, name)
       for (let stored = 0; stored < storedMin; stored += 1) await storeRecords(cluster, name)
       await cluster.program(name).kill()
-      const disk = cluster.path(`lost-copied-disk-of-${name}`)
+      const disk = cluster.newPath(`lost-copied-disk-of-${name}`)
       renameSync(cluster.path(name), disk)
       for (const [id, { records }] of readHeld(disk)) cluster.note(`endpoint ${id}: ${records} records were on the disk`)
       adoption = once(cluster.program(rescuer).runBeside(['node', '--adopt-copy', lostId]), 'close')

@@ -8,6 +8,8 @@ import { type Held, readHeld, untilAllReported, untilHolding } from './held.ts'
 type Lost = {
   readonly nodeId: string
   readonly held: ReadonlyMap<string, Held>
+  /** Losses of an earlier fault: a node that is removed and joins again keeps its id. */
+  readonly earlier: ReadonlySet<string>
   /** Records that were lost. */
   readonly stored: readonly Stored[]
 }
@@ -33,9 +35,10 @@ export function loseDisk(name: 'fra-1' | 'fra-2'): Fault {
       heals.push(network.drop(cluster.host(name), network.hub))
       await untilAllReported(cluster, name)
       await cluster.program(name).kill()
-      const disk = cluster.path(`lost-disk-of-${name}`)
+      const disk = cluster.newPath(`lost-disk-of-${name}`)
       renameSync(cluster.path(name), disk)
-      lost = { nodeId, held: readHeld(disk), stored }
+      const earlier = new Set((await cluster.lossesOf(nodeId)).map(({ id }) => id))
+      lost = { nodeId, held: readHeld(disk), earlier, stored }
       for (const { requests } of lost.held.values()) {
         cluster.ledger.noteDamage(requests, { reason: `the disk of ${name} was lost`, isSealed: false })
       }
@@ -56,8 +59,8 @@ export function loseDisk(name: 'fra-1' | 'fra-2'): Fault {
 }
 
 /** Compares the ledger of losses with the disk that was lost. */
-async function findWrongLosses(cluster: Cluster, { nodeId, held, stored }: Lost): Promise<readonly string[]> {
-  const losses = await cluster.lossesOf(nodeId)
+async function findWrongLosses(cluster: Cluster, { nodeId, held, earlier, stored }: Lost): Promise<readonly string[]> {
+  const losses = (await cluster.lossesOf(nodeId)).filter(({ id }) => !earlier.has(id))
   const problems = losses.length === held.size ? [] : [`${losses.length} losses of ${held.size} endpoints`]
   for (const loss of losses) {
     const { segments, records } = held.get(loss.endpoint_id) ?? { segments: [], records: 0 }

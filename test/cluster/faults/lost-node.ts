@@ -22,7 +22,7 @@ export function loseNode(name: 'fra-1' | 'fra-2'): Fault {
     async begin(cluster) {
       lostId = cluster.nodeId(name)
       await cluster.program(name).kill()
-      const disk = cluster.path(`disk-of-${name}`)
+      const disk = cluster.newPath(`disk-of-${name}`)
       renameSync(cluster.path(name), disk)
       adoption = once(cluster.program(rescuer).runBeside(['node', '--adopt', disk]), 'close')
       return async () => {
