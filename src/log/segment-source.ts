@@ -43,10 +43,11 @@ export type QuarantineNote = {
 /** Highest seq that a log may have used. `problem` says why it cannot be told; without both there is none. */
 export type HighestSeq = { readonly seq?: number | undefined; readonly problem?: string | undefined }
 
-export type OpenRecords = SegmentRef & { readonly records: number }
+/** Records that were durable `asOfMs` (epoch ms) are counted, and all of a segment that has no more than these bytes. Some of the later ones are not. */
+export type OpenRecords = SegmentRef & { readonly bytes: number; readonly records: number; readonly asOfMs: number }
 
-/** Records that were durable `lateMs` before are counted. Some of the later ones are not. */
-export type OpenCounts = { readonly segments: readonly OpenRecords[]; readonly lateMs: number }
+/** A segment that is open and not in the list was opened after `atMs` (epoch ms). */
+export type OpenCounts = { readonly segments: readonly OpenRecords[]; readonly atMs: number }
 
 export interface SegmentSource {
   /** Names this source to other processes of the node, which open the same segments with it. A path, if segments are files. */

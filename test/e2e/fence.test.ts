@@ -189,6 +189,35 @@ test('what is lost with a disk is a loss until the disk is back, and receipts te
   expect((await installation.ok('GET', `/v1/endpoints/${id}`)).status_reasons.join()).not.toContain('acknowledged records')
 })
 
+test('a loss has all that was acknowledged by its time, if a node dies while it takes data', { timeout: 120_000 }, async () => {
+  const { installation, id, nodeId, operator } = await furnished()
+  await using _ = installation
+  const acknowledgedAt: number[] = []
+  let isAlive = true
+  const sending = (async () => {
+    while (isAlive) {
+      const response = await installation.ingest(id, '{"n":2}').catch(() => undefined)
+      if (response?.status === 202) acknowledgedAt.push(Date.now())
+    }
+  })()
+  // The counts of a report are several seconds old.
+  const sendingMs = () => (acknowledgedAt.at(-1) ?? 0) - (acknowledgedAt[0] ?? 0)
+  await until('ten seconds of data', () => sendingMs() > 10_000, 60_000)
+  for (const command of processes) await installation.kill(command)
+  isAlive = false
+  await sending
+  renameSync(join(installation.directory, 'node'), join(installation.directory, 'lost'))
+  expect((await operator('DELETE', `/v1/nodes/${nodeId}?force=true`)).status).toBe(200)
+
+  const [loss] = (await installation.ok('GET', '/v1/losses')).items
+  const before = acknowledgedAt.filter((at) => at < Date.parse(loss.reported_at)).length
+  expect(before).toBeGreaterThan(0)
+  expect(loss.records).toBeGreaterThanOrEqual(before)
+  expect((await installation.ok('GET', `/v1/endpoints/${id}`)).status_reasons.join()).toContain(
+    `up to ${loss.records} acknowledged records of node ${nodeId}, from segment 0 on, as of ${loss.reported_at}, and what was acknowledged later, `,
+  )
+})
+
 test('an adoption that was stopped is continued with a join token after the node was removed', { timeout: 120_000 }, async () => {
   const { installation, nodeId, operator, records } = await furnished()
   await using _ = installation

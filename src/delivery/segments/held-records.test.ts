@@ -3,6 +3,7 @@ import { seededRandom } from '#lib/random.ts'
 import { MemoryLogWriter } from '#log/memory/log-writer.ts'
 import { MemorySegmentSource } from '#log/memory/segment-source.ts'
 import { MemoryStorage } from '#log/memory/storage.ts'
+import type { OpenCounts } from '#log/segment-source.ts'
 import { oneRecord } from '../../../test/support/frames.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { HeldRecords } from './held-records.ts'
@@ -41,12 +42,12 @@ function sumOf(held: HeldRecords, { deliverable }: ScannedLog): number | null {
 
 test('records of sealed segments are read once, those of the open one each time', async () => {
   const { clock, segments, append, scan, opened } = await aLog()
-  const held = new HeldRecords(segments, clock)
+  const held = new HeldRecords(segments)
   for (let count = 0; count < 3; count += 1) await append(1)
   await append(10_000)
   const counted = async () => {
     const log = await scan()
-    await held.update([log])
+    await held.update([log], clock.now())
     return sumOf(held, log)
   }
   expect(await counted()).toBe(4)
@@ -56,12 +57,12 @@ test('records of sealed segments are read once, those of the open one each time'
 
 test('a log with more segments than one scan opens has no count until all are counted', async () => {
   const { clock, segments, append, scan } = await aLog()
-  const held = new HeldRecords(segments, clock)
+  const held = new HeldRecords(segments)
   for (let count = 0; count < 250; count += 1) await append(1)
   const log = await scan()
-  await held.update([log])
+  await held.update([log], clock.now())
   expect(sumOf(held, log)).toBeNull()
-  await held.update([log])
+  await held.update([log], clock.now())
   expect(sumOf(held, log)).toBe(250)
 })
 
@@ -71,8 +72,8 @@ test('a segment that cannot be read, or an unknown list of open ones, gives no c
   await append(10_000)
   const log = await scan()
   const of = async (source: ConstructorParameters<typeof HeldRecords>[0]) => {
-    const held = new HeldRecords(source, clock)
-    await held.update([log])
+    const held = new HeldRecords(source)
+    await held.update([log], clock.now())
     return sumOf(held, log)
   }
   const open = () => Promise.reject(new Error('EIO'))
@@ -80,22 +81,50 @@ test('a segment that cannot be read, or an unknown list of open ones, gives no c
   expect(await of({ open: (ref) => segments.open(ref), openRecords: async () => undefined })).toBeNull()
 })
 
-test('counts are as of the older of the two lists that they may be from', async () => {
+test('a log is counted as of the list if it has grown since, else as of the scan', async () => {
   const { clock, segments, append, scan } = await aLog()
-  await append(10_000)
-  let lateMs: number | undefined = 100
-  const openRecords = async () => (lateMs === undefined ? undefined : { ...(await segments.openRecords()), lateMs })
-  const held = new HeldRecords({ open: (ref) => segments.open(ref), openRecords }, clock)
-  const log = await scan()
-  expect(held.countedAt).toBeUndefined()
-  const times: number[] = []
-  for (let looks = 0; looks < 3; looks += 1) {
-    times.push(clock.now() - 100)
-    await held.update([log])
+  let list: OpenCounts | undefined
+  const held = new HeldRecords({ open: (ref) => segments.open(ref), openRecords: async () => list })
+  const update = async () => {
     clock.advance(1_000)
+    const [scannedAt, log] = [clock.now(), await scan()]
+    await held.update([log], scannedAt)
+    return { scannedAt, records: sumOf(held, log) }
   }
-  expect(held.countedAt).toBe(times[1])
-  lateMs = undefined
-  await held.update([log])
-  expect([held.countedAt, sumOf(held, log)]).toEqual([times[2], null])
+  expect(held.countedAt('log')).toBeUndefined()
+  await append(10_000)
+  list = await segments.openRecords()
+  const listedAt = clock.now()
+  clock.advance(60_000)
+  const same = await update()
+  expect([held.countedAt('log'), same.records]).toEqual([same.scannedAt, 1])
+
+  // A disk that hangs keeps ingest from writing the list, for as long as it likes.
+  await append(10_000)
+  const grown = await update()
+  expect([held.countedAt('log'), grown.records]).toEqual([same.scannedAt, 1])
+  const fresh = new HeldRecords({ open: (ref) => segments.open(ref), openRecords: async () => list })
+  await fresh.update([await scan()], clock.now())
+  expect(fresh.countedAt('log')).toBe(listedAt)
+
+  list = undefined
+  expect([(await update()).records, held.countedAt('log')]).toEqual([null, same.scannedAt])
+  list = await segments.openRecords()
+  const counted = await update()
+  expect([held.countedAt('log'), counted.records]).toEqual([counted.scannedAt, 2])
+})
+
+test('a segment in no list is as of the older of the two last lists', async () => {
+  const { clock, segments, append, scan } = await aLog()
+  let list = await segments.openRecords()
+  const held = new HeldRecords({ open: (ref) => segments.open(ref), openRecords: async () => list })
+  const listedAt = list.atMs
+  await held.update([], clock.now())
+  clock.advance(1_000)
+  list = await segments.openRecords()
+  clock.advance(1_000)
+  await append(10_000)
+  const log = await scan()
+  await held.update([log], clock.now())
+  expect([held.countedAt('log'), sumOf(held, log)]).toEqual([listedAt, 0])
 })

@@ -4,12 +4,12 @@
  * Owns: the count of each sealed segment, read once from its footer. Does not own: which segments there are (pipeline.ts).
  * Law: no scan waits for it, and it opens a bounded number of segments after each.
  */
-import type { Clock } from '#lib/clock.ts'
 import { inParallel } from '#lib/in-parallel.ts'
-import type { Segment, SegmentRef, SegmentSource } from '#log/segment-source.ts'
+import type { OpenRecords, Segment, SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { ScannedLog } from './scanned-log.ts'
 
-type Listed = { readonly records: ReadonlyMap<string, number>; readonly asOfMs: number }
+type Listed = { readonly segments: ReadonlyMap<string, OpenRecords>; readonly atMs: number }
+type Counted = Pick<ScannedLog, 'logName' | 'deliverable' | 'countedAt' | 'isUnlisted'>
 
 /** Segments that are opened after one scan. */
 const openedMax = 200
@@ -19,39 +19,42 @@ export class HeldRecords {
   readonly #segments: Pick<SegmentSource, 'open' | 'openRecords'>
   /** By the name of the log, then of the segment. */
   #sealed = new Map<string, Map<string, number | null>>()
-  readonly #clock: Pick<Clock, 'now'>
   /** Undefined while ingest has not listed its open segments. */
   #open: Listed | undefined
   /** The list before: it still has a segment that was sealed after a scan saw it open. */
   #openBefore: Listed | undefined
+  /** By the name of the log. Counts only grow, so what was true of a time stays true. */
+  #countedAt: ReadonlyMap<string, number> = new Map()
+  #scannedAtMs: number | undefined
   #counting: Promise<void> | undefined
 
-  constructor(segments: Pick<SegmentSource, 'open' | 'openRecords'>, clock: Pick<Clock, 'now'>) {
+  constructor(segments: Pick<SegmentSource, 'open' | 'openRecords'>) {
     this.#segments = segments
-    this.#clock = clock
   }
 
-  /** Records that were acknowledged before are counted by `of` (epoch ms), unless it returns null. Undefined while there is no list. */
-  get countedAt(): number | undefined {
-    const lists = [this.#open, this.#openBefore].filter((list) => list !== undefined)
-    return lists.length === 0 ? undefined : Math.min(...lists.map(({ asOfMs }) => asOfMs))
+  /** Records of the log that were acknowledged before are counted by `of` (epoch ms), unless it returns null. Undefined before the first update. */
+  countedAt(logName: string): number | undefined {
+    // A log that is new has nothing from before.
+    return this.#countedAt.get(logName) ?? this.#scannedAtMs
   }
 
-  /** Counts segments that are new, and forgets those that are gone. Never rejects. Does nothing while it still counts. */
-  update(logs: readonly Pick<ScannedLog, 'logName' | 'deliverable'>[]): Promise<void> {
-    this.#counting ??= this.#update(logs).finally(() => {
+  /**
+   * Counts segments that are new, and forgets those that are gone. `scannedAtMs`: when the scan began that found them (epoch ms). Never rejects. Does
+   * nothing while it still counts.
+   */
+  update(logs: readonly Counted[], scannedAtMs: number): Promise<void> {
+    this.#counting ??= this.#update(logs, scannedAtMs).finally(() => {
       this.#counting = undefined
     })
     return this.#counting
   }
 
-  async #update(logs: readonly Pick<ScannedLog, 'logName' | 'deliverable'>[]): Promise<void> {
-    const readAtMs = this.#clock.now()
+  async #update(logs: readonly Counted[], scannedAtMs: number): Promise<void> {
     const open = await this.#segments.openRecords().catch(() => undefined)
     this.#openBefore = this.#open
     this.#open = open && {
-      records: new Map(open.segments.map((segment) => [fullNameOf(segment), segment.records])),
-      asOfMs: readAtMs - open.lateMs,
+      segments: new Map(open.segments.map((segment) => [fullNameOf(segment), segment])),
+      atMs: open.atMs,
     }
     const before = this.#sealed
     this.#sealed = new Map()
@@ -69,6 +72,30 @@ export class HeldRecords {
     await inParallel(openedParallel, isNew, async (segment) => {
       this.#sealed.get(segment.logName)?.set(nameOf(segment), await this.#count(segment))
     })
+    this.#countedAt = new Map(logs.flatMap((log) => this.#nextCountedAt(log, log.countedAt ?? scannedAtMs)))
+    this.#scannedAtMs = scannedAtMs
+  }
+
+  #nextCountedAt({ logName, deliverable, isUnlisted }: Counted, scannedAtMs: number): [string, number][] {
+    const before = this.#countedAt.get(logName)
+    const isCounted = isUnlisted !== true && deliverable.every((segment) => this.of(segment) !== null)
+    if (!isCounted) return before === undefined ? [] : [[logName, before]]
+    const now = deliverable.reduce((least, segment) => Math.min(least, this.#asOf(segment)), scannedAtMs)
+    return [[logName, Math.max(now, before ?? now)]]
+  }
+
+  /** As of when `of` counts the segment: as of the scan that measured its bytes, if not earlier. */
+  #asOf(segment: Segment): number {
+    const { state, logName, bytes } = segment
+    if (state === 'sealed' && this.#sealed.get(logName)?.get(nameOf(segment)) !== undefined) return Number.POSITIVE_INFINITY
+    const listed = this.#listed(segment)
+    if (listed !== undefined) return listed.bytes >= bytes ? Number.POSITIVE_INFINITY : listed.asOfMs
+    return Math.min(...[this.#open, this.#openBefore].flatMap((list) => list?.atMs ?? []))
+  }
+
+  #listed(segment: SegmentRef): OpenRecords | undefined {
+    const name = fullNameOf(segment)
+    return this.#open?.segments.get(name) ?? this.#openBefore?.segments.get(name)
   }
 
   /**
@@ -76,8 +103,7 @@ export class HeldRecords {
    * the list was written counts from the next list on.
    */
   of(segment: Segment): number | null {
-    const name = fullNameOf(segment)
-    const listed = this.#open?.records.get(name) ?? this.#openBefore?.records.get(name)
+    const listed = this.#listed(segment)?.records
     if (segment.state === 'sealed') return this.#sealed.get(segment.logName)?.get(nameOf(segment)) ?? listed ?? null
     return this.#open === undefined ? null : (listed ?? 0)
   }

@@ -86,7 +86,7 @@ export class Pipeline implements Service {
 
   constructor(options: PipelineOptions) {
     this.#options = options
-    this.#records = new HeldRecords(options.segments, options.clock)
+    this.#records = new HeldRecords(options.segments)
   }
 
   async start(): Promise<void> {
@@ -135,7 +135,11 @@ export class Pipeline implements Service {
 
   /** All that was acknowledged before is in `lag` (epoch ms), but for rows that say otherwise. Undefined before the first scan. */
   get countedAt(): number | undefined {
-    return this.#scannedAt && Math.min(this.#scannedAt, this.#records.countedAt ?? this.#scannedAt)
+    return this.#scannedAt === undefined
+      ? undefined
+      : this.#scanned
+          .filter(({ countedAt }) => countedAt === undefined)
+          .reduce((least, { logName }) => Math.min(least, this.#records.countedAt(logName) ?? least), this.#scannedAt)
   }
 
   /** Makes the next scan earlier, because the configuration changed. */
@@ -149,7 +153,9 @@ export class Pipeline implements Service {
     return this.#scanned.map((scanned) => {
       const queue = this.#queues.get(scanned.logName)
       const block = queue?.block ?? null
+      const { countedAt } = scanned
       return toLag(scanned, {
+        countedAt: countedAt && Math.min(countedAt, this.#records.countedAt(scanned.logName) ?? countedAt),
         isOwned: endpoints.epoch < 0 || endpoints.find(scanned.logName) !== undefined,
         blockedBy: block?.reason ?? reportingBlockedBy(scanned.logName),
         failingView: block?.failingView ?? null,
@@ -266,14 +272,14 @@ export class Pipeline implements Service {
     await inParallel(logsParallel, listed, async ([logName, listing]) => {
       const read = await this.#queueWaiting(listing, found.get(logName) ?? [], parked)
       scanned.push(read)
-      this.#lastRead.set(logName, { ...read, countedAt: Math.min(beganAt, this.#records.countedAt ?? beganAt) })
+      this.#lastRead.set(logName, { ...read, countedAt: beganAt })
     })
     for (const logName of this.#queues.keys()) {
       if (!listed.has(logName) && !failed.has(logName)) await this.#update(logName, [], undefined)
     }
     const drained = draining.filter((id) => !listed.has(id) && !failed.has(id)).map((id) => missingLog(id))
     for (const logName of this.#lastRead.keys()) if (!listed.has(logName) && !failed.has(logName)) this.#lastRead.delete(logName)
-    this.#counting = this.#records.update(scanned)
+    this.#counting = this.#records.update(scanned, beganAt)
     const kept = scanned.filter((each) => !isEmpty(each) || draining.includes(each.logName))
     this.#scanned = [...kept.sort((a, b) => (a.logName < b.logName ? -1 : 1)), ...drained]
     this.#scannedEpoch = epoch

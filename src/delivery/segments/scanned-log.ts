@@ -22,7 +22,7 @@ export type ScannedLog = Pick<LogListing, 'logName' | 'isClosed'> & {
   readonly deliverable: readonly Segment[]
   /** Why sealed segments of the log wait for an open one, or why its directory cannot be read. */
   readonly stuckBy: string | null
-  /** As of when this is, if the log cannot be read now (epoch ms). */
+  /** When it was read, if it cannot be read now (epoch ms). */
   readonly countedAt?: number | undefined
   /** Whether it could not be listed since the start, so nobody knows what it has. */
   readonly isUnlisted?: boolean
@@ -38,6 +38,8 @@ export type LogProgress = {
   readonly oldestSealedAt: string | null
   /** Acknowledged records of a segment that is open or sealed; null if they are not counted. */
   readonly recordsOf: (segment: Segment) => number | null
+  /** As of when the row is, if the log cannot be read now (epoch ms). */
+  readonly countedAt?: number | undefined
 }
 
 export function scannedLog({ logName, isClosed, segments }: LogListing, parked: readonly Parked[]): ScannedLog {
@@ -92,7 +94,7 @@ export function toLag(log: ScannedLog, progress: LogProgress): EndpointLag {
     held: [...joinHeld(held, heldMax)],
     quarantined_first_seq: log.quarantined[0]?.seq ?? null,
     quarantined_last_seq: log.quarantined.at(-1)?.seq ?? null,
-    ...(log.countedAt === undefined ? {} : { counted_at: isoTimestamp(log.countedAt) }),
+    ...(progress.countedAt === undefined ? {} : { counted_at: isoTimestamp(progress.countedAt) }),
     oldest_sealed_at: progress.oldestSealedAt,
     blocked_by: blockedBy(log, progress),
     failing_view: progress.isOwned ? progress.failingView : null,

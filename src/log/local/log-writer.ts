@@ -77,7 +77,11 @@ export class LocalLogWriter implements LogWriter {
     this.#health = new DiskHealth({ ...options, ...limits })
     this.#ended = new EndedLogs({ ...options, isRecovering: (logName) => this.#recovery.hasOrphans(logName) })
     this.#saltKey = new WrittenSaltKey(files, options.directory, random)
-    this.#openSegments = new OpenSegments({ ...options, current: () => this.#notedSegments() })
+    this.#openSegments = new OpenSegments({
+      ...options,
+      current: () => this.#notedSegments(),
+      left: () => this.#recovery.noted(),
+    })
     this.#recovery = new LogRecovery({
       ...options,
       limits,
@@ -197,7 +201,6 @@ export class LocalLogWriter implements LogWriter {
   *#notedSegments(): Generator<NotedSegment> {
     for (const { noted } of this.#logs.values()) if (noted !== undefined) yield noted
     for (const [, { noted }] of this.#ended.logs()) if (noted !== undefined) yield noted
-    yield* this.#recovery.noted()
   }
 
   #readUsage(): LogUsage {

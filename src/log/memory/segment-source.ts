@@ -108,10 +108,11 @@ export class MemorySegmentSource implements SegmentSource {
 
   async openRecords(): Promise<OpenCounts> {
     const segments = [...this.#storage.logs.values()].flatMap((log) => log.segments)
-    const open = segments.flatMap(({ logName, seq, incarnation, state, frames }) =>
-      state === 'open' ? [{ logName, seq, incarnation, records: recordsOf(frames) }] : [],
+    const atMs = this.#clock.now()
+    const open = segments.flatMap(({ logName, seq, incarnation, state, bytes, frames }) =>
+      state === 'open' ? [{ logName, seq, incarnation, bytes, records: recordsOf(frames), asOfMs: atMs }] : [],
     )
-    return { segments: open, lateMs: 0 }
+    return { segments: open, atMs }
   }
 
   async watch(onSealed: (logName: string | null) => void): Promise<() => void> {

@@ -12,8 +12,7 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import type { Clock } from '#lib/clock.ts'
 import { type Files, writeDurably } from '#lib/files.ts'
-import { logLimits } from '../../limits.ts'
-import type { SegmentRef } from '../../segment-source.ts'
+import type { OpenCounts, SegmentRef } from '../../segment-source.ts'
 import type { HighWater } from '../format/high-water.ts'
 import { isSameSegment } from '../format/segment-file.ts'
 
@@ -28,6 +27,8 @@ export type OpenSegmentsOptions = {
   readonly clock: Clock
   /** Returns the segments that are being written, those without a frame and those that are being opened included. */
   readonly current: () => Iterable<NotedSegment>
+  /** Returns those that an earlier process left, and that are not recovered yet. */
+  readonly left: () => Iterable<NotedSegment>
 }
 
 /** The list is written so often at most, and less often if it is long: at most so many bytes a second. */
@@ -35,8 +36,6 @@ const intervalMsMin = 1_000
 const bytesPerMs = 64
 /** Between two lists, at least. */
 const restMsOf = (characters: number) => Math.max(intervalMsMin, characters / bytesPerMs)
-/** A write of the list takes less, unless the disk hangs. */
-const writeMsMax = 1_000
 
 export class OpenSegments {
   readonly #options: OpenSegmentsOptions
@@ -47,6 +46,8 @@ export class OpenSegments {
   #writing: Promise<void> = Promise.resolve()
   /** Undefined without a list that can be read. */
   #before: ReadonlyMap<string, readonly NotedSegment[]> | undefined
+  /** As of when the list of the earlier process was; undefined if it does not say so. */
+  #beforeAtMs: number | undefined
 
   constructor(options: OpenSegmentsOptions) {
     this.#options = options
@@ -67,6 +68,7 @@ export class OpenSegments {
     const bytes = await files.read(join(directory, openSegmentsName)).catch(() => undefined)
     const list = bytes === undefined ? undefined : parseList(bytes)
     this.#before = list && Map.groupBy(list.segments, ({ logName }) => logName)
+    this.#beforeAtMs = list?.leastAtMs
     // Without a list, a round that none before had.
     this.#round = list?.round ?? Math.floor(clock.now())
     this.#roundBefore = this.#round
@@ -90,9 +92,10 @@ export class OpenSegments {
   /** Writes the list if it has changed and it is time for it. */
   async refresh(): Promise<void> {
     const { clock } = this.#options
-    const text = this.#text()
-    if (text === this.#written) return
-    if (clock.monotonic() - this.#writtenAtMs < restMsOf(text.length)) return
+    const { left, current } = this.#lines()
+    const lines = left + current
+    if (lines === this.#written) return
+    if (clock.monotonic() - this.#writtenAtMs < restMsOf(lines.length)) return
     await this.write()
   }
 
@@ -109,29 +112,39 @@ export class OpenSegments {
     if (this.#written !== undefined && (await files.list(directory)).length === 0) throw new Error(`${directory} is away`)
     // Before the list is taken: a segment that is opened from now on has this round.
     this.#round += 1
-    const text = this.#text()
+    const { left, current } = this.#lines()
+    const text = left + timeLine(clock.now()) + current
     await writeDurably(files, join(directory, openSegmentsName), Buffer.from(`${this.#round} ${checksumOf(text)}\n${text}`))
-    this.#written = text
+    this.#written = left + current
     this.#writtenAtMs = clock.monotonic()
   }
 
-  #text(): string {
-    let text = ''
-    for (const { logName, seq, incarnation, bytes, records, isFinal } of this.#options.current())
-      text += `${logName} ${seq} ${incarnation} ${bytes} ${records}${isFinal ? ' final' : ''}\n`
-    return text
+  /** A time is that of the lines below it. Lower bounds of an earlier process come first, without a time if its list had none. */
+  #lines(): { readonly left: string; readonly current: string } {
+    const { left = [], exact = [] } = Object.groupBy(this.#options.left(), ({ isFinal }) => (isFinal ? 'exact' : 'left'))
+    const since = left.length === 0 || this.#beforeAtMs === undefined ? '' : timeLine(this.#beforeAtMs)
+    return { left: since + toLines(left), current: toLines(this.#options.current()) + toLines(exact) }
   }
 }
 
-/** Returns the segments of the last list, and how old it may be while others are acknowledged; undefined without one that can be read. */
-export async function readOpenSegments(
-  files: Files,
-  directory: string,
-): Promise<{ readonly segments: readonly NotedSegment[]; readonly lateMs: number } | undefined> {
+/** Returns the segments of the last list; undefined without one that can be read, or that says as of when it is. */
+export async function readOpenSegments(files: Files, directory: string): Promise<OpenCounts | undefined> {
   const bytes = await files.read(join(directory, openSegmentsName)).catch(() => undefined)
   const list = bytes === undefined ? undefined : parseList(bytes)
-  if (bytes === undefined || list === undefined) return undefined
-  return { segments: list.segments, lateMs: restMsOf(bytes.length) + logLimits.upkeepIntervalMs + writeMsMax }
+  if (list?.atMs === undefined) return undefined
+  const segments = list.segments.flatMap(({ asOfMs, ...segment }) => (asOfMs === undefined ? [] : [{ ...segment, asOfMs }]))
+  return segments.length === list.segments.length ? { segments, atMs: list.atMs } : undefined
+}
+
+function toLines(segments: Iterable<NotedSegment>): string {
+  let text = ''
+  for (const { logName, seq, incarnation, bytes, records, isFinal } of segments)
+    text += `${logName} ${seq} ${incarnation} ${bytes} ${records}${isFinal ? ' final' : ''}\n`
+  return text
+}
+
+function timeLine(ms: number): string {
+  return `at ${Math.floor(ms)}\n`
 }
 
 function checksumOf(text: string): string {
@@ -140,19 +153,34 @@ function checksumOf(text: string): string {
 
 const number = String.raw`(\d{1,15})`
 const head = new RegExp(`^${number} ([0-9a-f]{8})\n`)
+const time = new RegExp(`^at ${number}$`)
 const line = new RegExp(`^([\\w-]+) ${number} ([a-z0-9]{10}) ${number} ${number}( final)?$`)
 
+type List = {
+  readonly round: number
+  readonly segments: readonly (NotedSegment & { readonly asOfMs: number | undefined })[]
+  /** As of when the list is, and its oldest lines are; undefined in one of an earlier release. */
+  readonly atMs: number | undefined
+  readonly leastAtMs: number | undefined
+}
+
 /** Returns undefined for a list that is damaged. */
-function parseList(bytes: Uint8Array): { readonly round: number; readonly segments: readonly NotedSegment[] } | undefined {
+function parseList(bytes: Uint8Array): List | undefined {
   const content = Buffer.from(bytes).toString('latin1')
   const [start = '', round, checksum] = head.exec(content) ?? []
   const text = content.slice(start.length)
   if (round === undefined || checksum !== checksumOf(text)) return undefined
-  const segments = text.split('\n').flatMap((row): NotedSegment[] => {
+  let asOfMs: number | undefined
+  const segments = text.split('\n').flatMap((row): List['segments'] => {
+    const at = time.exec(row)?.[1]
+    if (at !== undefined) asOfMs = Number(at)
     const [, logName, seq, incarnation, size, records, final] = line.exec(row) ?? []
     if (logName === undefined || incarnation === undefined) return []
     const noted = { logName, seq: Number(seq), incarnation, bytes: Number(size), records: Number(records) }
-    return [{ ...noted, isFinal: final !== undefined }]
+    return [{ ...noted, isFinal: final !== undefined, asOfMs }]
   })
-  return { round: Number(round), segments }
+  const leastAtMs = segments.some((segment) => segment.asOfMs === undefined)
+    ? undefined
+    : segments.reduce((least, segment) => Math.min(least, segment.asOfMs ?? least), asOfMs ?? 0)
+  return { round: Number(round), segments, atMs: asOfMs, leastAtMs: asOfMs === undefined ? undefined : leastAtMs }
 }
