@@ -78,24 +78,13 @@ export class HeldRecords {
 
   #nextCountedAt({ logName, deliverable, isUnlisted }: Counted, scannedAtMs: number): [string, number][] {
     const before = this.#countedAt.get(logName)
-    const isCounted = isUnlisted !== true && deliverable.every((segment) => this.of(segment) !== null)
-    if (!isCounted) return before === undefined ? [] : [[logName, before]]
-    const now = deliverable.reduce((least, segment) => Math.min(least, this.#asOf(segment)), scannedAtMs)
-    return [[logName, Math.max(now, before ?? now)]]
-  }
-
-  /** As of when `of` counts the segment: as of the scan that measured its bytes, if not earlier. */
-  #asOf(segment: Segment): number {
-    const { state, logName, bytes } = segment
-    if (state === 'sealed' && this.#sealed.get(logName)?.get(nameOf(segment)) !== undefined) return Number.POSITIVE_INFINITY
-    const listed = this.#listed(segment)
-    if (listed !== undefined) return listed.bytes >= bytes ? Number.POSITIVE_INFINITY : listed.asOfMs
-    return Math.min(...[this.#open, this.#openBefore].flatMap((list) => list?.atMs ?? []))
-  }
-
-  #listed(segment: SegmentRef): OpenRecords | undefined {
-    const name = fullNameOf(segment)
-    return this.#open?.segments.get(name) ?? this.#openBefore?.segments.get(name)
+    let now: number | undefined = isUnlisted === true ? undefined : scannedAtMs
+    for (const segment of deliverable) {
+      const asOfMs = this.#find(segment)?.asOfMs
+      now = now === undefined || asOfMs === undefined ? undefined : Math.min(now, asOfMs)
+    }
+    const countedAt = now === undefined ? before : Math.max(now, before ?? now)
+    return countedAt === undefined ? [] : [[logName, countedAt]]
   }
 
   /**
@@ -103,9 +92,22 @@ export class HeldRecords {
    * the list was written counts from the next list on.
    */
   of(segment: Segment): number | null {
-    const listed = this.#listed(segment)?.records
-    if (segment.state === 'sealed') return this.#sealed.get(segment.logName)?.get(nameOf(segment)) ?? listed ?? null
-    return this.#open === undefined ? null : (listed ?? 0)
+    return this.#find(segment)?.records ?? null
+  }
+
+  /** `asOfMs`: records that were acknowledged before are counted; without an end if that is all of the segment, as the scan measured it. */
+  #find(segment: Segment): { readonly records: number; readonly asOfMs: number } | undefined {
+    const { state, logName, bytes } = segment
+    const isSealed = state === 'sealed'
+    const records = isSealed ? this.#sealed.get(logName)?.get(nameOf(segment)) : undefined
+    if (typeof records === 'number') return { records, asOfMs: Number.POSITIVE_INFINITY }
+    if (!isSealed && this.#open === undefined) return undefined
+    const name = fullNameOf(segment)
+    const listed = this.#open?.segments.get(name) ?? this.#openBefore?.segments.get(name)
+    if (listed !== undefined)
+      return { records: listed.records, asOfMs: listed.bytes >= bytes ? Number.POSITIVE_INFINITY : listed.asOfMs }
+    if (isSealed || this.#open === undefined) return undefined
+    return { records: 0, asOfMs: Math.min(this.#open.atMs, this.#openBefore?.atMs ?? this.#open.atMs) }
   }
 
   /** Returns null for one that cannot be read: delivery says so by itself. */
