@@ -22,6 +22,7 @@ import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import { ControlClient } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
+import type { ObjectStore } from '#objects/object-store.ts'
 import { newRegion, useControl } from '../support/control.ts'
 import { readMarkers } from '../support/read-markers.ts'
 import { registerMachine } from '../support/register-machine.ts'
@@ -86,18 +87,47 @@ class Machine {
   }
 }
 
-/** The lost machine. It runs on, and copies records until it finds that it is fenced. */
+/** Holds requests that leave, and answers that return. */
+class Standstill {
+  #held: PromiseWithResolvers<void> | undefined
+
+  begin(): void {
+    this.#held = Promise.withResolvers()
+  }
+
+  end(): void {
+    this.#held?.resolve()
+    this.#held = undefined
+  }
+
+  of(store: ObjectStore): ObjectStore {
+    const passing = async <T>(request: () => Promise<T>): Promise<T> => {
+      await this.#held?.promise
+      const answer = await request()
+      await this.#held?.promise
+      return answer
+    }
+    return Object.create(store, {
+      head: { value: (key: string, signal?: AbortSignal) => passing(() => store.head(key, signal)) },
+      putIfAbsent: { value: (...args: Parameters<ObjectStore['putIfAbsent']>) => passing(() => store.putIfAbsent(...args)) },
+    })
+  }
+}
+
+/** The lost machine. It runs on, and copies records until it finds that it is fenced. It stands still from `freeze` to `thaw`. */
 class Zombie implements AsyncDisposable {
   readonly acknowledged: number[] = []
   /** Text of each segment, as it was sent. */
   readonly sent: string[] = []
   #numbers = 0
   readonly #copier: Copier
+  readonly #standstill: Standstill
   #running: Promise<void> | undefined
   #isStopping = false
 
-  private constructor(copier: Copier) {
+  private constructor(copier: Copier, standstill: Standstill) {
     this.#copier = copier
+    this.#standstill = standstill
   }
 
   static async create({ config }: Machine, nodeId: string): Promise<Zombie> {
@@ -106,10 +136,17 @@ class Zombie implements AsyncDisposable {
     const { store, prefix } = await openCopyStore({ ...config, copyUrl }, system)
     const folder = copyFolder(prefix, nodeId)
     await putWriterState(store, folder, { number: 0, state: { fences: 0, below: { [incarnation]: 0 } } }, signal)
-    const registered = Promise.resolve(0)
-    return new Zombie(
-      new Copier({ ...{ nodeId, incarnation, windowMs: 1, store, folder, logger, registered }, ...system, onCopied: () => {} }),
-    )
+    const [registered, standstill] = [Promise.resolve(0), new Standstill()]
+    const options = { nodeId, incarnation, windowMs: 1, store: standstill.of(store), folder, logger, registered, ...system }
+    return new Zombie(new Copier({ ...options, onCopied: () => {} }), standstill)
+  }
+
+  freeze(): void {
+    this.#standstill.begin()
+  }
+
+  thaw(): void {
+    this.#standstill.end()
   }
 
   async send(records: number): Promise<void> {
@@ -131,6 +168,7 @@ class Zombie implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.thaw()
     this.#isStopping = true
     await this.#running
     await this.#copier.stop(AbortSignal.abort())
@@ -212,6 +250,23 @@ test.each(cases)('killed once $moment; a third one goes on: $isThird', async ({ 
   await whileMarkersAreRead(rescuer.takeOverCompletely())
   await zombie.fenced()
   expectAll(rescuer, zombie)
+})
+
+test.each(moments)('the lost machine stands still until %s, and goes on then', async (_, has) => {
+  const { first, zombie, folder } = await furnished()
+  await using _zombie = zombie
+  zombie.freeze()
+  const thawed = async (isOver: () => boolean) => {
+    while (!has(first, folder) && !isOver()) await setImmediate()
+    zombie.thaw()
+  }
+  let isOver = false
+  const takenOver = first.takeOverCompletely().finally(() => {
+    isOver = true
+  })
+  await whileMarkersAreRead(Promise.all([takenOver, thawed(() => isOver)]))
+  await zombie.fenced()
+  expectAll(first, zombie)
 })
 
 test('killed at any moment, several times', async () => {
