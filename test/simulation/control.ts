@@ -35,6 +35,8 @@ const principal: Principal = { account_id: accountId, key_id: 'somebody', scopes
 export class SimulatedControl {
   /** By id, each as it was first reported. */
   readonly commits = new Map<string, SegmentCommit>()
+  /** Ids that the database had when it was last read: control records commits from their markers, too. */
+  stored: ReadonlySet<string> = new Set()
   /** Ids that were reported again with another content. */
   readonly conflicts: string[] = []
   /** Machines that do not reach it. */
@@ -255,6 +257,11 @@ export class SimulatedControl {
     if (next === undefined) return
     const now = this.#process.clock.now()
     await inNewEpoch(this.#store, (db) => detachBinding(db, accountId, next.endpoint_id, next.id, now))
+  }
+
+  async readStored(): Promise<void> {
+    const rows = await this.#store.db.selectFrom('commits').select('id').execute()
+    this.stored = new Set(rows.map(({ id }) => id))
   }
 
   /** Whether a job runs, or waits until control has read what commits the buckets have. */

@@ -255,12 +255,15 @@ type End = {
 /** Waits until nothing is left to do, and checks the laws of the end. */
 async function findBrokenAtEnd({ kernel, clients, problems, state, machines }: End): Promise<readonly string[]> {
   const { buckets, control } = state()
-  const left = async () => [
-    ...(clients.areIdle ? [] : ['answers for clients']),
-    ...checkLaws(state()).left,
-    ...findLeftCopies(state()),
-    ...((await control.hasWork()) ? ['a job, or commits that control must read'] : []),
-  ]
+  const left = async () => {
+    await control.readStored()
+    return [
+      ...(clients.areIdle ? [] : ['answers for clients']),
+      ...checkLaws(state()).left,
+      ...findLeftCopies(state()),
+      ...((await control.hasWork()) ? ['a job, or commits that control must read'] : []),
+    ]
+  }
   const isOver = await untilOver(kernel, async () => problems.length > 0 || (await left()).length === 0)
   const ofEnd = async () => [
     ...findWrongCompactions(buckets, await control.listMergedFiles()),

@@ -96,6 +96,7 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
   const unrecorded = markers.filter(
     (marker) =>
       !control.commits.has(marker.id) &&
+      !control.stored.has(marker.id) &&
       (adopted === undefined || marker.adoption !== undefined || isOfOthers(marker)) &&
       !isSetAside(marker, state.disks),
   )
@@ -251,15 +252,25 @@ const viewFile = /\/(?:views|dlq)\//
  * Returns the files that no marker lists, and should. A damaged segment may have been uploaded before under another name, or as one of which
  * nothing is left by now.
  */
-function unlisted({ buckets, disks }: State, listed: ReadonlySet<string>): readonly string[] {
+function unlisted({ buckets, disks, control }: State, listed: ReadonlySet<string>): readonly string[] {
   return [...buckets.objects.keys()].filter(
     (key) =>
       !isMarker(key) &&
       !isMerged(key) &&
       !listed.has(key) &&
       (disks[1] === undefined || adoptedKey.test(key)) &&
+      !isOfReadMarker(key, control) &&
       !isOfDamaged(key, disks),
   )
+}
+
+/**
+ * Whether control has the commit only from its marker. Then an adopting machine that died in the middle of the delivery finds it recorded: it
+ * removes the segment, and does not know which files it had uploaded.
+ */
+function isOfReadMarker(key: string, { commits, stored }: SimulatedControl): boolean {
+  const id = /\/([^/]+)-[0-9a-f]{8}\.parquet$/.exec(key)?.[1]
+  return id !== undefined && stored.has(id) && !commits.has(id)
 }
 
 /** The key of a file of an adoption. A machine that is fenced in the middle of a delivery leaves one of its own. */
