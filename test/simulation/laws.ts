@@ -241,8 +241,18 @@ export function findWrongCompactions({ objects }: Buckets, known: readonly strin
 /** Files of views that no marker lists, once no job runs. Returns what is wrong, in words. */
 export function findUnlistedOfViews(state: State): readonly string[] {
   const { buckets, disks } = state
-  const { listed } = readBucket(buckets, disks[1] !== undefined, [])
-  return unlisted(state, listed).flatMap((key) => (viewFile.test(key) ? [`no marker lists ${key}`] : []))
+  const { listed, markers } = readBucket(buckets, disks[1] !== undefined, [])
+  return unlisted(state, listed).flatMap((key) =>
+    viewFile.test(key) && !isOfDetachedView(key, markers) ? [`no marker lists ${key}`] : [],
+  )
+}
+
+/** Whether the segment was delivered without the view: it was detached after a delivery that died had uploaded the file. */
+function isOfDetachedView(key: string, markers: readonly Marker[]): boolean {
+  const [, name, version, id] =
+    /\/(?:views|dlq)\/([^/]+)\/v(\d+)\/.*\/([^/]+?)(?:-[0-9a-f]{8})?\.(?:parquet|ndjson\.gz)$/.exec(key) ?? []
+  const views = markers.find((marker) => marker.id === id)?.views
+  return views !== undefined && !views.some((view) => view.view_name === name && String(view.view_version) === version)
 }
 
 /** The key of a file of a view. */
