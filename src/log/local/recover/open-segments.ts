@@ -68,7 +68,9 @@ export class OpenSegments {
     const bytes = await files.read(join(directory, openSegmentsName)).catch(() => undefined)
     const list = bytes === undefined ? undefined : parseList(bytes)
     this.#before = list && Map.groupBy(list.segments, ({ logName }) => logName)
-    this.#beforeAtMs = list?.leastAtMs
+    // The oldest lines come first.
+    const [oldest] = list?.segments ?? []
+    this.#beforeAtMs = oldest === undefined ? list?.atMs : oldest.asOfMs
     // Without a list, a round that none before had.
     this.#round = list?.round ?? Math.floor(clock.now())
     this.#roundBefore = this.#round
@@ -159,9 +161,8 @@ const line = new RegExp(`^([\\w-]+) ${number} ([a-z0-9]{10}) ${number} ${number}
 type List = {
   readonly round: number
   readonly segments: readonly (NotedSegment & { readonly asOfMs: number | undefined })[]
-  /** As of when the list is, and its oldest lines are; undefined in one of an earlier release. */
+  /** As of when the list is; undefined in one of an earlier release. */
   readonly atMs: number | undefined
-  readonly leastAtMs: number | undefined
 }
 
 /** Returns undefined for a list that is damaged. */
@@ -179,8 +180,5 @@ function parseList(bytes: Uint8Array): List | undefined {
     const noted = { logName, seq: Number(seq), incarnation, bytes: Number(size), records: Number(records) }
     return [{ ...noted, isFinal: final !== undefined, asOfMs }]
   })
-  const leastAtMs = segments.some((segment) => segment.asOfMs === undefined)
-    ? undefined
-    : segments.reduce((least, segment) => Math.min(least, segment.asOfMs ?? least), asOfMs ?? 0)
-  return { round: Number(round), segments, atMs: asOfMs, leastAtMs: asOfMs === undefined ? undefined : leastAtMs }
+  return { round: Number(round), segments, atMs: asOfMs }
 }
