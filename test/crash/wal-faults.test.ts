@@ -78,6 +78,18 @@ describe('an fdatasync that fails', () => {
     expect(await rig.deliver()).toEqual({ a: 0 })
   })
 
+  test('costs no record if the rename that marks the segment says that it failed, and was done', async () => {
+    await rig.append('a')
+    fail('sync', '.open', { error: 'EIO' })
+    fail('rename', '.open', { error: 'EIO', isDone: true })
+    await expect(rig.append('lost')).rejects.toMatchObject({ reason: 'io_error' })
+    expect(await rig.append('b')).toBe(1)
+    await rig.pass(1_000)
+    expect(rig.disk.paths().filter((path) => /poisoned|quarantine/.test(path))).toEqual([])
+    await rig.wal.stop(never)
+    expect(await rig.deliver()).toEqual({ a: 0, b: 1 })
+  })
+
   test('during a recovery is not repeated on the same file', async () => {
     await rig.append('a')
     rig.disk.crash()

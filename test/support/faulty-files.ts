@@ -31,9 +31,9 @@ export type DiskOperation = {
   readonly bytes?: number
 }
 
-/** `written`: the bytes of a failing write that reach the file nevertheless. */
+/** `written`: the bytes of a failing write that reach the file nevertheless. `isDone`: it fails, but has its effect. */
 export type Fault =
-  | { readonly error: string; readonly written?: number }
+  | { readonly error: string; readonly written?: number; readonly isDone?: boolean }
   | 'crash before'
   | 'crash after'
   | 'kill before'
@@ -148,7 +148,8 @@ export class FaultyDisk {
     if (fault === 'kill before') this.kill()
     if (generation !== this.#generation) throw systemError('ECRASHED', operation)
     const own = typeof fault === 'object' ? fault : undefined
-    if (own !== undefined && operation.kind !== 'write' && operation.kind !== 'sync') throw systemError(own.error, operation)
+    const isPartial = operation.kind === 'write' || operation.kind === 'sync'
+    if (own !== undefined && !isPartial && own.isDone !== true) throw systemError(own.error, operation)
     const result = effect(own)
     if (own !== undefined) throw systemError(own.error, operation)
     if (fault === 'crash after' || fault === 'kill after') {

@@ -90,21 +90,29 @@ export type RecoveredSegment = {
 
 /** Seals the intact frames of the file. */
 export async function recoverSegment(options: RecoveryOptions, directory: string, orphan: Orphan): Promise<RecoveredSegment> {
-  let { isUnread = false } = orphan
+  let [found, { isUnread = false }] = [orphan, orphan]
   const onRead = () => {
     isUnread = false
   }
   try {
-    const segment = await recover(options, directory, orphan, onRead)
+    found = await withPresentPath(options.files, directory, orphan)
+    const segment = await recover(options, directory, found, onRead)
     return segment === undefined ? {} : segment === 'gone' ? { isGone: true } : { segment }
   } catch (error) {
-    const problem = problemOf(error, { ...orphan, isUnread })
+    const problem = problemOf(error, { ...found, isUnread })
     if (problem !== orphan.problem)
-      options.logger.error({ err: error, path: orphan.path, problem }, 'segment recovery failed; retrying')
+      options.logger.error({ err: error, path: found.path, problem }, 'segment recovery failed; retrying')
     // A file that was not written to needs no copy.
-    const left = error instanceof OtherVersionError ? orphan : await poison(options.files, options.logger, directory, orphan)
+    const left = error instanceof OtherVersionError ? found : await poison(options.files, options.logger, directory, found)
     return { retry: { ...left, isUnread, problem } }
   }
+}
+
+/** The rename that marks a segment as poisoned may have happened although the disk said that it failed. */
+async function withPresentPath(files: Files, directory: string, orphan: Orphan): Promise<Orphan> {
+  const path = join(directory, segmentName(orphan, 'poisoned'))
+  const isRenamed = orphan.isPoisoned && (await files.bytes(orphan.path)) === undefined && (await files.bytes(path)) !== undefined
+  return isRenamed ? { ...orphan, path } : orphan
 }
 
 /** Calls `onRead` once the observer knows all intact frames. */
