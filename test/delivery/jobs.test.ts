@@ -24,6 +24,7 @@ import { newId } from '#model/id.ts'
 import type { LeaseRequest, Leases, Unit, UnitReport } from '#model/job-protocol.ts'
 import { encodeEnvelope } from '#model/record-envelope.ts'
 import { leaseLimits } from '#store/limits.ts'
+import { damagingConversions } from '../support/damaging-conversions.ts'
 import { aDestination, conversionPool } from '../support/delivery-node.ts'
 import { FaultyConversions } from '../support/faulty-conversions.ts'
 import { FaultyStores } from '../support/faulty-stores.ts'
@@ -278,6 +279,20 @@ describe('a unit', () => {
       outcome: 'failed',
       reason: `${key} has changed since it was delivered: it has ${bytes + 1} bytes instead of ${bytes}`,
     })
+  })
+
+  test('is tried again if its source is damaged on the disk of the node while it is read', async () => {
+    const { unit, stores, options } = await furnished(10)
+    const pool = damagingConversions((task) => (task.kind === 'unit' ? task.sourcePath : undefined))
+    const segments = new LocalSegmentSource({ ...system, directory: join(directory, 'wal') })
+    const runner = new ConversionRunner({ ...system, pool, segments, scratch: directory })
+    const { key } = unit.source.artifact
+    expect(await runUnit(unit, { ...options, runner }, never)).toEqual({
+      outcome: 'retry',
+      reason: `the copy of ${key} on this node was damaged while it was read`,
+    })
+    expect(stores.done).toEqual([])
+    expect(await runUnit(unit, options, never)).toMatchObject({ outcome: 'done' })
   })
 
   test('throws only when it is aborted, and leaves no files behind', async () => {

@@ -19,6 +19,8 @@ export type Rotting = {
   readonly flips: Map<number, number>
   /** Where parts begin that were damaged, also by a misread. */
   readonly damaged: Set<number>
+  /** How many it has. */
+  readonly names: number
 }
 
 /** Losses that the damage of one segment can explain. */
@@ -29,15 +31,20 @@ export type Taken = {
   total: number | undefined
 }
 
+const mergedFile = /\/scratch\/merged\//
+
 /** Small files that may be damaged at any place, and those that are not, with the reason. */
 const spared: readonly (readonly [pattern: RegExp, why: string])[] = [
   [/\/adoption$/, 'it has no checksum: an id with a flipped bit is another id, and files of it stay without a marker'],
   [/\/marker-key\b/, 'delivery refuses a damaged one until a person restores it'],
   [/\.quarantine(\.json)?$/, 'for people: nothing is delivered from it'],
+  [mergedFile, 'units read a few rows of it: to check all of it again for each would take longer than the unit'],
 ]
 
-/** Downloads for a merge. A page that is misread stays in memory, where the check after the merge finds it. Here each read is one of its own. */
-const neverMisread = /\/scratch\/job-[^/]+\/\d+\.parquet$/
+/** A page of a download that is misread stays in memory, where the check after its use finds it. Here each read is one of its own. */
+const neverMisread = /\/scratch\/job-[^/]+\/(\d+\.parquet|source)$/
+/** It may be another name of a merged file. */
+const source = /\/scratch\/job-[^/]+\/source$/
 
 export class Rot {
   /** Files of which a bit flipped or was misread. */
@@ -73,7 +80,7 @@ export class Rot {
 
   #mayFlip(path: string, file: Rotting, offset: number): boolean {
     const [name = '', logName = ''] = path.split('/').toReversed()
-    if (spared.some(([pattern]) => pattern.test(path))) return false
+    if (spared.some(([pattern]) => pattern.test(path)) || (source.test(path) && file.names > 1)) return false
     if (name.startsWith('salt-key')) return this.#takesKey
     if (/^(node-)?id\b/.test(name)) return this.areIdsKept
     const parsed = parseSegmentName(name)

@@ -24,14 +24,13 @@ import type { ArtifactFile } from '#model/commit.ts'
 import type { CompactionUnit } from '#model/job-protocol.ts'
 import { sessionName } from '#objects/session-name.ts'
 import type { BuiltFile } from '../convert/build/built-file.ts'
-import { TransientError } from '../convert/build/transient-error.ts'
 import { mergeFiles } from '../convert/unit-conversions.ts'
 import { allExist } from '../publish/all-exist.ts'
 import { type Bucket, unlessReadDenied } from '../publish/bucket.ts'
 import { describeMarker, putLast } from '../publish/marker.ts'
 import { decodeCompactionMarker, encodeCompactionMarker, listsAllSources } from './compaction-marker.ts'
 import { jobWorkerLimits } from './limits.ts'
-import { bucketOf, type UnitRunOptions } from './unit-run.ts'
+import { assertIntact, bucketOf, type UnitRunOptions } from './unit-run.ts'
 import { runInScratch, type UnitEnd } from './unit-scratch.ts'
 
 /** Throws only the signal's reason. */
@@ -146,13 +145,6 @@ function merge(
   return builds.run(owner, { priority: 'low', signal }, (signal) =>
     mergeFiles(runner, { sources, kind, directory, memoryBytes, signal }),
   )
-}
-
-/** A bit may flip on this disk between the check of a download and its merge. Parquet has no checksum that would show it there. */
-async function assertIntact(sources: readonly Downloaded[], files: Files, signal: AbortSignal): Promise<void> {
-  for (const { path, key, sha256 } of sources)
-    if ((await digestFile(files, path, signal)).sha256 !== sha256)
-      throw new TransientError(`the copy of ${key} on this node was damaged while it was merged`)
 }
 
 async function publish({ unit, kind, folder, bucket, signal }: Merging, built: BuiltFile, clock: Clock): Promise<ArtifactFile> {

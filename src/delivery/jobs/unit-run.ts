@@ -52,6 +52,9 @@ export function runUnit(
     if (unit.source.first_row === undefined) await download(unit, downloading, signal)
     else await downloadMerged(unit, downloading, options.scratch, signal)
     const built = await build(unit, directory, downloading.path, options, signal)
+    // Each unit reads a few rows of a merged file: to read all of it again would take longer than the unit.
+    if (unit.source.first_row === undefined)
+      await assertIntact([{ ...unit.source.artifact, path: downloading.path }], options.files, signal)
     return { outcome: 'done', artifacts: await deliver(unit, store, built, options, signal), view: built.outcome }
   })
 }
@@ -69,6 +72,15 @@ async function download({ source }: Unit, { store, path, files }: Downloading, s
   if (!found) throw new Error(`${key} is no longer in the bucket`)
   if ((await digestFile(files, path, signal)).sha256 !== sha256)
     throw new Error(`${key} has changed since it was delivered: its SHA-256 differs`)
+}
+
+type Downloaded = { readonly path: string; readonly key: string; readonly sha256: string }
+
+/** A bit may flip on this disk after the check of a download. Parquet has no checksum that would show it there. */
+export async function assertIntact(downloads: readonly Downloaded[], files: Files, signal: AbortSignal): Promise<void> {
+  for (const { path, key, sha256 } of downloads)
+    if ((await digestFile(files, path, signal)).sha256 !== sha256)
+      throw new TransientError(`the copy of ${key} on this node was damaged while it was read`)
 }
 
 /** Units that follow each other read rows of the same merged file. The last one is kept, so that it is downloaded once. */
