@@ -7,7 +7,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { s3Limits } from '#objects/limits.ts'
 import { ObjectStoreError } from '#objects/store-error.ts'
 import { CopyingNode } from '../../test/support/copying-node.ts'
+import { FailingDisk } from '../../test/support/failing-disk.ts'
 import { FaultyStores } from '../../test/support/faulty-stores.ts'
+import type { CopyError } from './copy-error.ts'
 import { fenceName } from './copy-names.ts'
 import { copyLimits } from './limits.ts'
 import { findWriterState } from './writer-state.ts'
@@ -84,6 +86,28 @@ test('what an earlier process did not copy is copied at the start, and a repetit
   await node.until('the removal', async () => (await node.objects()).length === 0, 1_000)
   const incarnations = async () => Object.keys((await findWriterState(node.store, node.folder, never))?.state.below ?? {}).length
   await node.until('the end of the earlier incarnations', async () => (await incarnations()) === 2, 1_000)
+})
+
+test('what an earlier process did not copy, and is delivered before the store answers, has its keys copied', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  stores.fault = () => 'refused'
+  const { seq, copied } = await node.append('not copied')
+  node.keys.texts.set(`log/${seq}`, 'key')
+  const failed = copied.catch(() => undefined)
+  node.storage.crash()
+  await node.copies.stop(AbortSignal.abort())
+  await failed
+  await node.start()
+  await node.deliver()
+  await expect(node.copies.whenCopied('log', seq)).rejects.toMatchObject({ reason: 'unavailable' })
+  stores.fault = () => undefined
+  const isKnown = async () =>
+    await node.copies.whenCopied('log', seq).then(
+      () => true,
+      () => false,
+    )
+  await node.until('that a repetition may be answered', isKnown, 1_000)
+  expect(await node.texts()).toBe('key')
 })
 
 test('a repetition is refused while the log cannot be listed', async () => {
@@ -284,6 +308,42 @@ test('a store that fails while it is tried is not called unfit, and one that lie
   expect(node.copies.refusal).toBe('the copy store was not reached since the start of this node')
   node.store.putIfAbsent = async () => false
   await node.until('the end of another one', () => node.copies.refusal?.includes('unfit') === true, 1_000)
+})
+
+test.each(['ENOSPC', 'EROFS', 'EIO'])('a store whose disk answers %s takes nothing, says so, and goes on later', async (code) => {
+  const disk = new FailingDisk()
+  const node = await new CopyingNode(new FaultyStores(directory, disk.files)).startWithStore()
+  await node.storeRecord('before')
+  disk.code = code
+  const { copied } = await node.append('late')
+  const reason = copied.catch((error: CopyError) => error.reason)
+  await node.until('the refusal', () => node.copies.refusal?.includes(code) === true, 1_000)
+  expect(await reason).toBe('unavailable')
+  disk.code = undefined
+  await node.until('the end of the refusal', () => node.copies.refusal === undefined, 1_000)
+  await node.storeRecord('after')
+  expect((await node.texts()).split(',').flatMap((text) => text.split(' '))).toEqual(
+    expect.arrayContaining(['after', 'before', 'late']),
+  )
+})
+
+test('a put that arrives once more, after its object was removed, is restored by nobody and removed', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  await node.storeRecord('first')
+  const [name = ''] = await node.objects()
+  const object = (await node.store.get(name)) ?? Buffer.alloc(0)
+  await node.deliver()
+  await node.until('the removal', async () => (await node.objects()).length === 0, 1_000)
+  expect(await node.store.putIfAbsent(name, object, { contentType: '', metadata: {} })).toBe(true)
+  await node.storeRecord('second')
+  const state = await findWriterState(node.store, node.folder, never)
+  const [, incarnation = '', number] = /([a-z0-9]{10})\/(\d{20})$/.exec(name) ?? []
+  expect(state?.state.below[incarnation]).toBeGreaterThan(Number(number))
+
+  node.storage.crash()
+  await node.copies.stop(AbortSignal.abort())
+  await node.startWithStore()
+  await node.until('the removal of the late one', async () => (await node.texts()) === 'second', 1_000)
 })
 
 test('senders learn nothing of paths', async () => {

@@ -164,16 +164,17 @@ export class Copies implements Service {
     return this.#copier.copy(piece)
   }
 
-  /** Resolves once all that a segment has by now is copied, or delivered. Rejects with a CopyError if that takes long. */
+  /** Resolves once all that a segment has by now is copied, or is delivered and its keys are copied. Rejects with a CopyError if that takes long. */
   async whenCopied(logName: string, seq: number): Promise<void> {
     const { segments } = await this.#options.segments.readLog(logName).catch((cause: unknown) => {
       throw new CopyError('unavailable', 'this node cannot list the segments of the endpoint now', { cause })
     })
-    const lacking = segments.filter((segment) => segment.seq === seq && !this.#followed.has(nameOf(segment)))
-    if (lacking.length > 0) {
-      for (const segment of lacking) this.#lacking.set(nameOf(segment), segment)
+    for (const segment of segments)
+      if (segment.seq === seq && !this.#followed.has(nameOf(segment))) this.#lacking.set(nameOf(segment), segment)
+    const isSame = (ref: SegmentRef) => ref.logName === logName && ref.seq === seq
+    if (this.#lacking.values().some(isSame) || this.#held.uncopied().some(isSame)) {
       this.#upkeep.runNow()
-      throw new CopyError('unavailable', 'the records are on this disk, and are being copied')
+      throw new CopyError('unavailable', 'the records are on this disk, or delivered, and are being copied')
     }
     await this.#copier.whenCopied()
   }
@@ -265,6 +266,7 @@ export class Copies implements Service {
         if (segment?.state === 'open') continue
         if (segment !== undefined && found.isCopied && !(await this.#earlier.complete(segment))) continue
         if (segment !== undefined && found.isCopied) this.#followed.set(nameOf(ref), ref)
+        if (segment === undefined && found.isCopied) this.#held.keepKeysOf(ref)
         this.#lacking.delete(nameOf(ref))
       }
     }

@@ -1,6 +1,6 @@
 /** Buckets in a directory that fail or stall on demand. */
 import { digestFile } from '#lib/digest-file.ts'
-import { systemFiles } from '#lib/files.ts'
+import { type Files, systemFiles } from '#lib/files.ts'
 import { system } from '#lib/system.ts'
 import { DirectoryStores } from '#objects/directory.ts'
 import type { BucketTarget, ObjectStore, ObjectStores, PutOptions } from '#objects/object-store.ts'
@@ -26,8 +26,8 @@ export class FaultyStores implements ObjectStores {
   /** The role may write but neither read nor list. */
   isUnreadable = false
 
-  constructor(root: string) {
-    this.#real = new DirectoryStores({ ...system, root })
+  constructor(root: string, files: Files = systemFiles) {
+    this.#real = new DirectoryStores({ ...system, files, root })
   }
 
   async #read<T>(read: () => Promise<T>): Promise<T> {
