@@ -1,25 +1,15 @@
 /** Endpoints with two copies, on a node with a copy store in a directory. */
-import { cpSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { freePort } from '../../tools/services/processes.ts'
 import { ApiClient } from '../support/api-client.ts'
 import { Installation } from '../support/installation.ts'
+import { startElsewhere, startWithCopies } from '../support/machines-with-copies.ts'
 import { doubleCredentials, S3Double } from '../support/s3/double.ts'
 import { until } from '../support/until.ts'
 
-async function furnished(environment: Readonly<Record<string, string>> = {}) {
-  const installation = await Installation.create()
-  const store = join(installation.directory, 'copy-store')
-  installation.configure({ INLET_COPY_URL: `file://${store}`, ...environment })
-  await installation.start('control', 'ingest', 'delivery')
-  const objects = () =>
-    readdirSync(store, { recursive: true, encoding: 'utf8' }).filter((path) => /\/[a-z0-9]{10}\/\d{20}$/.test(path))
-  return { installation, store, objects }
-}
-
 test('a record of an endpoint with two copies is in the copy store when it is acknowledged, until it is delivered', async () => {
-  const { installation, objects } = await furnished()
+  const { installation, objects } = await startWithCopies()
   await using _ = installation
   const one = await installation.endpoint({ bucket: 'other' })
   const two = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
@@ -37,7 +27,7 @@ test('a record of an endpoint with two copies is in the copy store when it is ac
 }, 120_000)
 
 test('a request that asks for its commit is answered with the objects in the bucket', async () => {
-  const { installation } = await furnished()
+  const { installation } = await startWithCopies()
   await using _ = installation
   const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 1 })
   const { status, body, headers } = await installation.ingest(id, '{"n":1}', { 'inlet-ack': 'committed' })
@@ -51,7 +41,7 @@ test('a request that asks for its commit is answered with the objects in the buc
 }, 120_000)
 
 test('while the copy store fails, only endpoints with two copies are refused, and a repeated request is stored once', async () => {
-  const { installation, store } = await furnished()
+  const { installation, store } = await startWithCopies()
   await using _ = installation
   const one = await installation.endpoint({ bucket: 'other' })
   const two = await installation.endpoint({ bucket: 'lake', copies: 2 })
@@ -88,7 +78,7 @@ test('while the copy store fails, only endpoints with two copies are refused, an
 }, 120_000)
 
 test('while the disk of the copy store is not mounted, nothing is acknowledged with two copies', async () => {
-  const { installation, store } = await furnished()
+  const { installation, store } = await startWithCopies()
   await using _ = installation
   const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
   expect((await installation.ingest(id, '{"n":1}')).status).toBe(202)
@@ -103,7 +93,7 @@ test('while the disk of the copy store is not mounted, nothing is acknowledged w
 }, 120_000)
 
 test('a node that starts while the disk of its copy store is not mounted acknowledges nothing with two copies', async () => {
-  const { installation, store } = await furnished()
+  const { installation, store } = await startWithCopies()
   await using _ = installation
   const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
   expect((await installation.ingest(id, '{"n":1}')).status).toBe(202)
@@ -120,7 +110,7 @@ test('a node that starts while the disk of its copy store is not mounted acknowl
 }, 120_000)
 
 test('a node without a copy store refuses such an endpoint: the API with 422, and ingest with 503', async () => {
-  const { installation } = await furnished()
+  const { installation } = await startWithCopies()
   await using _ = installation
   const { id } = await installation.endpoint({ bucket: 'lake', copies: 2 })
   expect((await installation.ingest(id, '{"n":1}')).status).toBe(202)
@@ -142,23 +132,8 @@ test('a node without a copy store refuses such an endpoint: the API with 422, an
   await until('data again', async () => (await installation.ingest(id, '{"n":3}')).status === 202, 15_000)
 }, 120_000)
 
-/** Starts a node of the region on another machine. */
-async function startElsewhere(installation: Installation): Promise<string> {
-  const other = join(installation.directory, 'other')
-  const port = await freePort()
-  mkdirSync(other)
-  symlinkSync(installation.buckets, join(other, 'buckets'))
-  cpSync(join(installation.directory, 'node-token'), join(other, 'node-token'))
-  const control = { INLET_CONTROL_URL: installation.nodeApiUrl, INLET_REGION: 'loc' }
-  installation.configure({ ...control, INLET_DATA_DIR: other, INLET_INGEST_LISTEN: `127.0.0.1:${port}` })
-  installation.spawn('node')
-  const isReady = async () => (await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined))?.ok === true
-  await until('the other node', isReady, 30_000)
-  return `http://127.0.0.1:${port}`
-}
-
 test('what a lost machine acknowledged with two copies is delivered by another one, once, and the machine may not come back', async () => {
-  const { installation, objects } = await furnished()
+  const { installation, objects } = await startWithCopies()
   await using _ = installation
   const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 3600 })
   const lost = (await installation.ingest(id, '{"n":1}')).body.node_id
@@ -211,7 +186,7 @@ test('what a lost machine acknowledged with two copies is delivered by another o
 }, 240_000)
 
 test('control gives a silent node to another one, which delivers its copies and removes them', async () => {
-  const { installation, objects } = await furnished({ INLET_TAKEOVER_AFTER: '10s' })
+  const { installation, objects } = await startWithCopies({ INLET_TAKEOVER_AFTER: '10s' })
   await using _ = installation
   const { id } = await installation.endpoint({ bucket: 'lake', copies: 2, segment_max_age_seconds: 1 })
   const commits = async () => (await installation.ok('GET', `/v1/endpoints/${id}/commits`)).items
