@@ -137,7 +137,7 @@ export class Clients {
     const draw = this.#draw
     sending.attempts += 1
     this.#open += 1
-    let exchange: Exchange | undefined
+    let leave: () => void = () => undefined
     let isOver = false
     const end = (): boolean => {
       if (isOver) return false
@@ -148,7 +148,7 @@ export class Clients {
     }
     const cancel = kernel.after(draw.pick([100, 1_000, 10_000]), 'client gives up', () => {
       if (!end()) return
-      exchange?.leave()
+      leave()
       this.#afterSilence(sending)
     })
     const isRequestLost = this.#isLost()
@@ -156,21 +156,26 @@ export class Clients {
       const { ingest } = node
       if (isRequestLost || ingest === undefined || isOver) return
       let outcomes = 0
-      exchange = new Exchange({
-        ...{ ingest, request: sending.request, bodyMs: draw.delay(bodyMs) },
-        onAppending: () => {
-          sending.sent.appends += 1
-        },
-        onOutcome: (outcome) => {
-          // Nothing of a process that was killed is heard of.
-          if (!ingest.life.isAlive) return
-          outcomes += 1
-          if (outcomes > 1) this.problems.push(`a request had ${outcomes} outcomes`)
-          this.#check(sending, outcome)
-          const what = outcome instanceof Rejection ? outcome.outcome : 'acknowledged'
-          const answer = () => end() && this.#afterAnswer(sending, outcome)
-          if (!this.#isLost()) ingest.life.after(draw.delay(networkMs), `answer: ${what}`, answer)
-        },
+      ingest.life.reach('request', () => {
+        const exchange = new Exchange({
+          ...{ ingest, request: sending.request, bodyMs: draw.delay(bodyMs) },
+          onAppending: () => {
+            sending.sent.appends += 1
+          },
+          onOutcome: (outcome) => {
+            // Nothing of a process that was killed is heard of.
+            if (!ingest.life.isAlive) return
+            outcomes += 1
+            if (outcomes > 1) this.problems.push(`a request had ${outcomes} outcomes`)
+            this.#check(sending, outcome)
+            const what = outcome instanceof Rejection ? outcome.outcome : 'acknowledged'
+            const answer = () => end() && this.#afterAnswer(sending, outcome)
+            if (!this.#isLost()) ingest.life.after(draw.delay(networkMs), `answer: ${what}`, answer)
+          },
+        })
+        leave = () => ingest.life.reach('client leaves', () => exchange.leave())
+        // While the process stood still.
+        if (isOver) leave()
       })
     })
   }

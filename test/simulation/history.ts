@@ -57,6 +57,8 @@ type World = {
   readonly copies: { readonly meanMs: number; readonly faults: number; readonly staleChanges: number } | undefined
   /** How often the clock of a machine jumps. Undefined: never. */
   readonly jumpEveryMs: number | undefined
+  /** How often processes of a machine stand still for a while. Undefined: never. */
+  readonly freezeEveryMs: number | undefined
   /** How many nodes there are beside the first one, whose place another machine may get. */
   readonly others: number
 }
@@ -68,6 +70,7 @@ function drawWorld(kernel: Kernel): World {
   const lifetime = kernel.draw('lifetime').pick([1, 1, 10])
   const copies = drawCopies(kernel.draw('copies'))
   const from = copies === undefined ? 'disk' : kernel.draw('takeover').pick(['disk', 'copies', 'copies of a lost disk'] as const)
+  const freezes = kernel.draw('freezes')
   const share = () => (draw.chance(0.5) ? 0 : draw.random.fraction() * 0.4)
   return {
     bucketFaults: share(),
@@ -105,6 +108,7 @@ function drawWorld(kernel: Kernel): World {
         : undefined,
     copies,
     jumpEveryMs: draw.chance(0.4) ? draw.pick([200, 2_000, 20_000]) : undefined,
+    freezeEveryMs: freezes.chance(0.3) ? lifetime * freezes.pick([500, 5_000]) : undefined,
     others: kernel.draw('several nodes').pick([0, 0, 0, 1, 2]),
   }
 }
@@ -117,6 +121,9 @@ function drawCopies(draw: Draw): World['copies'] {
 
 /** From a second to a month. */
 const jumpsMs = [1_000, 60_000, 86_400_000, 2_592_000_000] as const
+
+/** From a pause of the runtime to a machine that was suspended. */
+const freezesMs = [100, 3_000, 40_000] as const
 
 const { nodeId, walNodeId } = dataPaths('/data')
 
@@ -160,6 +167,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
     })
     keepRunning(node, kernel, problems)
     scheduleFaults(node, setting, problems)
+    scheduleFreezes(node, setting)
     return node
   }
   const node = addMachine(firstMachine, newDisk('disk', setting), false)
@@ -333,6 +341,15 @@ function scheduleFaults(node: SimulatedNode, { faults, world }: Setting, problem
   faults.repeat(world.powerEveryMs, `${node.name}: power loss`, () => node.losePower())
   if (world.rot !== undefined && !node.name.startsWith(`${firstMachine}-`))
     faults.repeat(world.rot.everyMs, `${node.name}: bit rot`, () => node.disk.decay())
+}
+
+/** Processes of the machine stand still: one, or both. */
+function scheduleFreezes(node: SimulatedNode, { kernel, faults, world: { freezeEveryMs } }: Setting): void {
+  if (freezeEveryMs === undefined) return
+  const draw = kernel.draw(`freezes of ${node.name}`)
+  faults.repeat(freezeEveryMs, `${node.name}: freeze`, () =>
+    node.freeze(draw.pick([['ingest'], ['delivery'], ['ingest', 'delivery']] as const), draw.delay(draw.pick(freezesMs))),
+  )
 }
 
 /** Returns how far the clock of the machine is off. */

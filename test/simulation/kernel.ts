@@ -128,6 +128,7 @@ export type Delays = { readonly draw: Draw; readonly meanMs: number; readonly lo
  * One process from its start to its end.
  *
  * Law: nothing of an ended process runs any more: its timers are gone, and no call of it is answered. A call that has left may still arrive.
+ * While a process stands still, nothing of it runs either. What was due meanwhile runs afterwards, in order.
  */
 export class Life {
   readonly name: string
@@ -137,6 +138,8 @@ export class Life {
   readonly #ended = new AbortController()
   /** Calls that have not arrived. */
   readonly #local = new Set<() => void>()
+  /** What is due since the process stands still. */
+  #due: (() => void)[] | undefined
 
   /** `aheadMs` says how far the clock of the machine is off. */
   constructor(name: string, kernel: Kernel, aheadMs: () => number = () => 0) {
@@ -169,9 +172,37 @@ export class Life {
   }
 
   after(delayMs: number, what: string, run: () => void): () => void {
-    return this.kernel.after(delayMs, `${this.name}: ${what}`, () => {
-      if (this.isAlive) run()
-    })
+    let isCancelled = false
+    const runUnlessCancelled = () => {
+      if (!isCancelled) run()
+    }
+    const cancel = this.kernel.after(delayMs, `${this.name}: ${what}`, () => this.reach(what, runUnlessCancelled))
+    return () => {
+      isCancelled = true
+      cancel()
+    }
+  }
+
+  /** Runs it in the process: now, or once it goes on. Not if it has ended by then. */
+  reach(what: string, run: () => void): void {
+    if (!this.isAlive) return
+    if (this.#due === undefined) run()
+    else this.#due.push(() => this.after(0, what, run))
+  }
+
+  get standsStill(): boolean {
+    return this.#due !== undefined
+  }
+
+  /** The process gets no CPU, as after SIGSTOP. The system and what it has asked others go on. */
+  freeze(): void {
+    this.#due ??= []
+  }
+
+  thaw(): void {
+    const due = this.#due ?? []
+    this.#due = undefined
+    for (const run of due) run()
   }
 
   /**

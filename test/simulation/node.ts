@@ -276,7 +276,7 @@ export class SimulatedNode {
   /** Ends a process that has started, as a SIGTERM does. Resolves with whether it had its place and the time that it needed, and never if it is killed. */
   async stop(process: 'ingest' | 'delivery'): Promise<boolean> {
     const [life, stop] = [this.#lives.get(process), this.#stops.get(process)]
-    if (life === undefined || stop === undefined) return false
+    if (life === undefined || stop === undefined || life.standsStill) return false
     this.#stops.delete(process)
     life.kernel.note(`${life.name}: stopping`)
     const deadline = life.clock.timeout(config.shutdownSeconds * 1_000)
@@ -294,6 +294,16 @@ export class SimulatedNode {
     this.#lives.delete(process)
     this.#stops.delete(process)
     if (process === 'ingest') this.#ingest = undefined
+  }
+
+  /** The processes stand still for so long, as on a machine that is suspended. */
+  freeze(processes: readonly ('ingest' | 'delivery')[], forMs: number): void {
+    for (const process of processes) {
+      const life = this.#lives.get(process)
+      if (life === undefined || life.standsStill) continue
+      life.freeze()
+      life.kernel.after(forMs, `${life.name}: goes on`, () => life.thaw())
+    }
   }
 
   losePower(): void {
