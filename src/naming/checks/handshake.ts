@@ -10,17 +10,34 @@ export type ServedCertificate = {
   readonly notAfterMs: number
 }
 
+type Place = { readonly address: string; readonly port: number }
+
 /**
  * Makes a handshake and closes the connection. Who signed the certificate is not judged: which CAs clients trust is not known here. Throws
- * an error that says why there was no handshake.
+ * an error that says why there was no handshake. `servername` is null for a client that connects to an address.
  */
 export async function readServedCertificate(
-  { address: host, port }: { readonly address: string; readonly port: number },
-  /** Null: the client gives no name, because it connects to an address. */
+  place: Place,
   servername: string | null,
   signal: AbortSignal,
 ): Promise<ServedCertificate> {
-  const timeout = AbortSignal.timeout(checkLimits.handshakeTimeoutMs)
+  let late = new Error('no response')
+  for (const timeoutMs of checkLimits.handshakeTimeoutsMs) {
+    const served = await handshakeWithin(timeoutMs, place, servername, signal)
+    if (served !== undefined) return served
+    late = new Error(`no response within ${timeoutMs / 1000} s`)
+  }
+  throw late
+}
+
+/** Returns undefined if there is no response in time. */
+async function handshakeWithin(
+  timeoutMs: number,
+  { address: host, port }: Place,
+  servername: string | null,
+  signal: AbortSignal,
+): Promise<ServedCertificate | undefined> {
+  const timeout = AbortSignal.timeout(timeoutMs)
   const socket = loadTls().connect({
     host,
     port,
@@ -43,7 +60,7 @@ export async function readServedCertificate(
       notAfterMs: certificate.validToDate.getTime(),
     }
   } catch (error) {
-    if (timeout.aborted && !signal.aborted) throw new Error(`no response within ${checkLimits.handshakeTimeoutMs / 1000} s`)
+    if (timeout.aborted && !signal.aborted) return undefined
     throw error
   } finally {
     socket.destroy()

@@ -18,7 +18,8 @@ export const checkLimits = {
   namesInFlight: 64,
   /** Unchanged results are recorded this often. */
   recordedMs: 60_000,
-  handshakeTimeoutMs: 3_000,
+  /** Time for each attempt at a handshake: where packets get lost, some take seconds. */
+  handshakeTimeoutsMs: [1_000, 1_000, 3_000],
   /** Characters of the names in a certificate. They are read again for the status of each endpoint. */
   certificateNamesCharsMax: 16_384,
   /** Addresses of one node, each with a port, that are looked at. */
