@@ -13,7 +13,8 @@ import { readHeld } from './held.ts'
 /** The other node waits until this one is silent for long enough, and until control knows what it delivered: a minute each. */
 const adoptionMsMax = 240_000
 const appliedMsMax = 20_000
-const deliveryMsMax = 60_000
+/** A segment that began right after the change lasts for its age. */
+const deliveryMsMax = 90_000
 /** Long enough that much is acknowledged and not delivered. */
 const copied = { copies: 2, segment_max_age_seconds: 60 }
 const notCopied = { copies: 1, segment_max_age_seconds: 2 }
