@@ -15,6 +15,7 @@ import { copyLimits } from './limits.ts'
 import { findWriterState } from './writer-state.ts'
 
 const never = new AbortController().signal
+const noKey = async () => undefined
 
 let directory = ''
 let stores: FaultyStores
@@ -72,12 +73,12 @@ test('what an earlier process did not copy is copied at the start, and a repetit
   held.resolve()
 
   await node.start()
-  await expect(node.copies.whenCopied('log', seq)).rejects.toMatchObject({ reason: 'unavailable' })
+  await expect(node.copies.whenCopied('log', seq, noKey)).rejects.toMatchObject({ reason: 'unavailable' })
   await node.until('a reason', () => node.copies.refusal?.includes('was not reached since the start') === true)
   stores.fault = () => undefined
   await node.until('the copy', async () => (await node.texts()).includes('copiednot copied'), 1_000)
   await node.until('that it is known', () =>
-    node.copies.whenCopied('log', seq).then(
+    node.copies.whenCopied('log', seq, noKey).then(
       () => true,
       () => false,
     ),
@@ -88,35 +89,53 @@ test('what an earlier process did not copy is copied at the start, and a repetit
   await node.until('the end of the earlier incarnations', async () => (await incarnations()) === 2, 1_000)
 })
 
-test('what an earlier process did not copy, and is delivered before the store answers, has its keys copied', async () => {
+test.each([true, false])(
+  'the key of what an earlier process did not copy, and is delivered, is copied with its repetition; delivered by then: %s',
+  async (isDelivered) => {
+    const node = await new CopyingNode(stores).startWithStore()
+    stores.fault = () => 'refused'
+    const { seq, copied } = await node.append('not copied')
+    const failed = copied.catch(() => undefined)
+    if (isDelivered) await node.deliver()
+    node.storage.crash()
+    await node.copies.stop(AbortSignal.abort())
+    await failed
+    await node.start()
+    if (!isDelivered) await node.deliver()
+    stores.fault = () => undefined
+    const repetition = async () => {
+      let isCopied = false
+      void node.copies
+        .whenCopied('log', seq, async () => ({ hour: 5, bytes: Buffer.from('key') }))
+        .then(() => {
+          isCopied = true
+        })
+      await node.until('the copy of the key', () => isCopied)
+    }
+    await repetition()
+    expect(await node.texts()).toBe('key')
+    await repetition()
+    expect(await node.texts()).toBe('key')
+  },
+)
+
+test('the key of what this process has copied is not copied again with a repetition', async () => {
   const node = await new CopyingNode(stores).startWithStore()
-  stores.fault = () => 'refused'
-  const { seq, copied } = await node.append('not copied')
-  node.keys.texts.set(`log/${seq}`, 'key')
-  const failed = copied.catch(() => undefined)
-  node.storage.crash()
-  await node.copies.stop(AbortSignal.abort())
-  await failed
-  await node.start()
+  const seqs = [await node.storeRecord('a')]
   await node.deliver()
-  await expect(node.copies.whenCopied('log', seq)).rejects.toMatchObject({ reason: 'unavailable' })
-  stores.fault = () => undefined
-  const isKnown = async () =>
-    await node.copies.whenCopied('log', seq).then(
-      () => true,
-      () => false,
-    )
-  await node.until('that a repetition may be answered', isKnown, 1_000)
-  expect(await node.texts()).toBe('key')
+  seqs.push(await node.storeRecord('b'))
+  await node.deliver()
+  const keyOf = () => Promise.reject(new Error('it is not needed'))
+  for (const seq of seqs) await node.copies.whenCopied('log', seq, keyOf)
 })
 
 test('a repetition is refused while the log cannot be listed', async () => {
   const node = await new CopyingNode(stores).startWithStore()
   const seq = await node.storeRecord('copied')
   node.unreadable = 'log'
-  await expect(node.copies.whenCopied('log', seq)).rejects.toMatchObject({ name: 'CopyError', reason: 'unavailable' })
+  await expect(node.copies.whenCopied('log', seq, noKey)).rejects.toMatchObject({ name: 'CopyError', reason: 'unavailable' })
   node.unreadable = ''
-  await node.copies.whenCopied('log', seq)
+  await node.copies.whenCopied('log', seq, noKey)
 })
 
 test('an endpoint that is gone keeps no object', async () => {

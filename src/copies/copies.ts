@@ -20,7 +20,7 @@ import { CopyError } from './copy-error.ts'
 import { EarlierCopies } from './earlier-copies.ts'
 import { countFences } from './fences.ts'
 import { HeldObjects, nameOf, refOf } from './held-objects.ts'
-import { KeyCopies, type KeySource, seqNameOf } from './key-copies.ts'
+import { KeyCopies, type KeyPart, type KeySource, seqNameOf } from './key-copies.ts'
 import { copyLimits } from './limits.ts'
 import { checkCopyStore } from './store-check.ts'
 import { findWriterState } from './writer-state.ts'
@@ -52,11 +52,14 @@ export class Copies implements Service {
   readonly #copier: Copier
   readonly #keyCopier: Copier
   readonly #held: HeldObjects
+  readonly #keys: KeyCopies
   readonly #earlier: EarlierCopies
   readonly #registered = Promise.withResolvers<number>()
   readonly #upkeep: Periodic
   /** Segments of which all is copied, or was handed in by this process. */
   readonly #followed = new Map<string, SegmentRef>()
+  /** By log: the segments without a gap that this process was the first to hand in. Their keys go with their objects. */
+  readonly #own = new Map<string, { first: number; last: number }>()
   /** Segments that may lack a copy: those of earlier processes, and those from before the endpoint wanted copies. */
   readonly #lacking = new Map<string, SegmentRef>()
   /** Logs that could not be listed since the start. */
@@ -74,10 +77,11 @@ export class Copies implements Service {
     this.#copier = this.#copierOf(incarnation)
     this.#keyCopier = this.#copierOf(keyIncarnation)
     const copy = (piece: SegmentPiece) => this.#copier.copyAgain(piece)
-    const keys = new KeyCopies({
+    this.#keys = new KeyCopies({
       ...{ source, incarnation: keyIncarnation, clock },
       copied: () => new Set([...this.#held.refs(), ...this.#followed.values(), ...this.#lacking.values()].map(seqNameOf)),
       copy: (piece) => this.#keyCopier.copyAgain(piece),
+      copyNow: (piece) => this.#keyCopier.copy(piece),
     })
     const isOwned = (logName: string) => endpoint(logName)?.isOwned ?? true
     const onDelivered = (name: string) => this.#followed.delete(name)
@@ -90,7 +94,7 @@ export class Copies implements Service {
     this.#held = new HeldObjects({
       ...common,
       ...own,
-      keepKeys: (delivered) => keys.keep(delivered),
+      keepKeys: (delivered) => this.#keys.keep(delivered),
       knowsKeys: (hour) => source.knows(hour),
     })
     const onObject = (ofObject: string, number: number, pieces: readonly SegmentPiece[]) =>
@@ -160,23 +164,37 @@ export class Copies implements Service {
   }
 
   copy(piece: SegmentPiece): Promise<void> {
-    if (piece.at === 0) this.#followed.set(nameOf(piece), refOf(piece))
+    if (piece.at === 0) this.#follow(piece)
     return this.#copier.copy(piece)
   }
 
-  /** Resolves once all that a segment has by now is copied, or is delivered and its keys are copied. Rejects with a CopyError if that takes long. */
-  async whenCopied(logName: string, seq: number): Promise<void> {
+  /**
+   * Resolves once all that a segment has by now is copied. Of one that is delivered, the key is copied, which `keyOf` reads: nobody else knows
+   * whether an earlier process did that. Rejects with a CopyError if it takes long.
+   */
+  async whenCopied(logName: string, seq: number, keyOf: () => Promise<KeyPart | undefined>): Promise<void> {
     const { segments } = await this.#options.segments.readLog(logName).catch((cause: unknown) => {
       throw new CopyError('unavailable', 'this node cannot list the segments of the endpoint now', { cause })
     })
-    for (const segment of segments)
-      if (segment.seq === seq && !this.#followed.has(nameOf(segment))) this.#lacking.set(nameOf(segment), segment)
-    const isSame = (ref: SegmentRef) => ref.logName === logName && ref.seq === seq
-    if (this.#lacking.values().some(isSame) || this.#held.uncopied().some(isSame)) {
+    const present = segments.filter((segment) => segment.seq === seq)
+    const lacking = present.filter((segment) => !this.#followed.has(nameOf(segment)))
+    if (lacking.length > 0) {
+      for (const segment of lacking) this.#lacking.set(nameOf(segment), segment)
       this.#upkeep.runNow()
-      throw new CopyError('unavailable', 'the records are on this disk, or delivered, and are being copied')
+      throw new CopyError('unavailable', 'the records are on this disk, and are being copied')
     }
     await this.#copier.whenCopied()
+    const own = this.#own.get(logName)
+    if (present.length > 0 || (own !== undefined && own.first <= seq && seq <= own.last)) return
+    const key = await keyOf()
+    if (key !== undefined) await this.#keys.put(key)
+  }
+
+  #follow(piece: SegmentPiece): void {
+    const { logName, seq } = piece
+    this.#followed.set(nameOf(piece), refOf(piece))
+    const own = this.#own.get(logName)
+    this.#own.set(logName, { first: own?.last === seq - 1 ? own.first : seq, last: seq })
   }
 
   async stop(signal: AbortSignal): Promise<void> {
@@ -266,7 +284,6 @@ export class Copies implements Service {
         if (segment?.state === 'open') continue
         if (segment !== undefined && found.isCopied && !(await this.#earlier.complete(segment))) continue
         if (segment !== undefined && found.isCopied) this.#followed.set(nameOf(ref), ref)
-        if (segment === undefined && found.isCopied) this.#held.keepKeysOf(ref)
         this.#lacking.delete(nameOf(ref))
       }
     }

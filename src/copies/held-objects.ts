@@ -76,8 +76,6 @@ class Incarnation {
 export class HeldObjects {
   readonly #options: HeldObjectsOptions
   readonly #incarnations = new Map<string, Incarnation>()
-  /** Gone from this disk before they were copied. */
-  readonly #uncopied = new Map<string, SegmentRef>()
   /** Delivered, as control has recorded, and keys of them are not in the store. */
   readonly #lackingKeys = new Map<string, SegmentRef>()
   /** As the store says: no object below these is needed. */
@@ -106,9 +104,9 @@ export class HeldObjects {
     return this.#withRecords().reduce((oldest, { atMs }) => Math.max(oldest, now - atMs), 0)
   }
 
-  /** Returns the segments of which they have pieces, or need the keys. */
+  /** Returns the segments of which they have pieces. */
   refs(): readonly SegmentRef[] {
-    const refs = new Map(this.#uncopied)
+    const refs = new Map<string, SegmentRef>()
     for (const { segments } of this.#incarnations.values()) for (const [name, { ref }] of segments) refs.set(name, ref)
     return [...refs.values()]
   }
@@ -126,16 +124,6 @@ export class HeldObjects {
     await this.#setBelow({ ...below, ...own }, signal)
     for (const [incarnation, from] of Object.entries(this.#below))
       if (!this.#incarnations.has(incarnation)) this.#incarnations.set(incarnation, new Incarnation(from))
-  }
-
-  /** Puts the keys of a segment that is gone from this disk, without a copy, once control has recorded that it is delivered. */
-  keepKeysOf(ref: SegmentRef): void {
-    this.#uncopied.set(nameOf(ref), ref)
-  }
-
-  /** Returns the segments that are gone from this disk, and whose keys are in the store neither with their records nor on their own. */
-  uncopied(): IteratorObject<SegmentRef> {
-    return this.#uncopied.values()
   }
 
   /** Adds the next object of an incarnation. */
@@ -204,7 +192,6 @@ export class HeldObjects {
     const old = refs.filter(({ logName, seq: hour }) => logName === keysLogName && !knowsKeys(hour))
     for (const name of [...delivered, ...dropped, ...old].map(nameOf)) {
       this.#lackingKeys.delete(name)
-      this.#uncopied.delete(name)
       for (const { segments } of this.#incarnations.values()) segments.delete(name)
       onDelivered(name)
     }

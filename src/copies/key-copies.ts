@@ -5,6 +5,7 @@
  * Law: an object with frames goes only once their keys are in the store on their own. Until then the frames are their copy. No key is there
  * without its records: they are delivered.
  */
+import { Buffer } from 'node:buffer'
 import type { Clock } from '#lib/clock.ts'
 import type { SegmentPiece } from '#log/segment-piece.ts'
 import type { SegmentRef } from '#log/segment-source.ts'
@@ -48,6 +49,8 @@ export type KeyCopiesOptions = {
   /** Returns the names of the segments of which pieces are copied, or about to be. */
   readonly copied: () => ReadonlySet<string>
   readonly copy: (piece: SegmentPiece) => Promise<void>
+  /** Rejects if it takes long. */
+  readonly copyNow: (piece: SegmentPiece) => Promise<void>
   readonly clock: Clock
 }
 
@@ -55,6 +58,8 @@ export class KeyCopies {
   readonly #options: KeyCopiesOptions
   /** By hour: where the next piece begins. */
   readonly #copiedBytes = new Map<number, number>()
+  /** Keys that were put on their own. */
+  readonly #alone = new Set<string>()
   #lastMs = Number.NEGATIVE_INFINITY
 
   constructor(options: KeyCopiesOptions) {
@@ -75,6 +80,15 @@ export class KeyCopies {
     return delivered
   }
 
+  /** Puts one key, unless this was done lately. Rejects with a CopyError if it takes long. */
+  async put(part: KeyPart): Promise<void> {
+    const name = Buffer.from(part.bytes).toString('latin1')
+    if (this.#alone.has(name)) return
+    await this.#options.copyNow(this.#pieceOf(part))
+    if (this.#alone.size >= copyLimits.keysAloneMax) this.#alone.clear()
+    this.#alone.add(name)
+  }
+
   /** About an object of them is in memory at a time: after an outage of a bucket, millions are delivered at once. */
   async #put(keys: AsyncIterable<KeyPart>): Promise<void> {
     let parts: KeyPart[] = []
@@ -91,12 +105,12 @@ export class KeyCopies {
   }
 
   async #copy(parts: readonly KeyPart[]): Promise<void> {
-    const { incarnation, copy } = this.#options
-    const copied = parts.map(({ hour, bytes }) => {
-      const at = this.#copiedBytes.get(hour) ?? 0
-      this.#copiedBytes.set(hour, at + bytes.byteLength)
-      return copy({ logName: keysLogName, seq: hour, incarnation, at, chunks: [bytes] })
-    })
-    await Promise.all(copied)
+    await Promise.all(parts.map((part) => this.#options.copy(this.#pieceOf(part))))
+  }
+
+  #pieceOf({ hour, bytes }: KeyPart): SegmentPiece {
+    const at = this.#copiedBytes.get(hour) ?? 0
+    this.#copiedBytes.set(hour, at + bytes.byteLength)
+    return { logName: keysLogName, seq: hour, incarnation: this.#options.incarnation, at, chunks: [bytes] }
   }
 }

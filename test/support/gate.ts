@@ -103,7 +103,7 @@ export function aGate({
     counts,
     clock: systemClock,
     log: { append, whenRecovered },
-    storedRequests: { once },
+    storedRequests: { once, keyOf: async () => undefined },
     copies,
     commitWaits,
     logger,

@@ -69,7 +69,8 @@ test('keys of more than an object holds are restored, each of them', async () =>
   const segment = { logName, seq: 1, incarnation: 'k3v9x0q2ab' }
   const source = new KeysBySegment(stored, () => undefined)
   const copied = () => new Set([seqNameOf(segment)])
-  const keys = new KeyCopies({ source, incarnation, copied, copy: (piece) => copier.copyAgain(piece), clock })
+  const puts = { copy: (piece: SegmentPiece) => copier.copyAgain(piece), copyNow: (piece: SegmentPiece) => copier.copy(piece) }
+  const keys = new KeyCopies({ source, incarnation, copied, clock, ...puts })
   let isKept = false
   void keys.keep([segment]).then(() => {
     isKept = true

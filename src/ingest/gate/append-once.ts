@@ -26,18 +26,18 @@ export async function appendOnce(context: Context, { endpoint, key, frame, asked
   const isEveryKeyKnown = await log.whenRecovered(endpoint.id)
   const stored = await storedRequests.once(endpoint.id, key, frame, isEveryKeyKnown ? append : refuse)
   // It may have been stored on this disk alone, and its sender was told so.
-  if (stored.isRepeated && awaitsCopy(endpoint, asked)) await whenSafe(context, endpoint, stored)
+  if (stored.isRepeated && awaitsCopy(endpoint, asked)) await whenSafe(context, { endpoint, key }, stored)
   return stored
 }
 
 /** Resolves once the records survive the loss of a machine. Those that were restored from a copy store are there until they are delivered. */
 async function whenSafe(
-  { copies, commitWaits }: Context,
-  endpoint: RepeatableRequest['endpoint'],
+  { copies, commitWaits, storedRequests }: Context,
+  { endpoint, key }: Pick<RepeatableRequest, 'endpoint' | 'key'>,
   stored: Stored,
 ): Promise<void> {
   const { seq, nodeId, isOnDisk } = stored
-  if (nodeId === undefined) return await copies.whenCopied(endpoint.id, seq)
+  if (nodeId === undefined) return await copies.whenCopied(endpoint.id, seq, () => storedRequests.keyOf(endpoint.id, key))
   if (isOnDisk !== true) return
   const segment = { accountId: endpoint.account_id, endpointId: endpoint.id, nodeId, seq }
   if ((await commitWaits.wait(segment, gateLimits.adoptedWaitMs).delivered) !== undefined) return

@@ -3,6 +3,7 @@
  *
  * Law: there is no acknowledgement with less than the endpoint asks for, whatever the state of the store, unless the sender asks for less.
  */
+import type { KeyPart } from '#copies/key-copies.ts'
 import type { Appended } from '#log/log-writer.ts'
 import type { AckLevel } from '#model/ack-level.ts'
 import type { SnapshotEndpoint } from '#model/snapshot.ts'
@@ -13,8 +14,11 @@ import { requirePlace, tryAgain } from './rejection.ts'
 export interface CopyStore {
   /** Why records that need a copy are refused; undefined while they are taken. */
   readonly refusal: string | undefined
-  /** Resolves once all that a segment has by now is copied, or delivered. Rejects with a CopyError if that takes long. */
-  whenCopied(logName: string, seq: number): Promise<void>
+  /**
+   * Resolves once all that a segment has by now is copied, or it is delivered, and the key of the request is copied, which `keyOf` reads.
+   * Rejects with a CopyError if that takes long.
+   */
+  whenCopied(logName: string, seq: number, keyOf: () => Promise<KeyPart | undefined>): Promise<void>
 }
 
 /** A node without a copy store. */

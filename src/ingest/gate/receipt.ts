@@ -1,3 +1,4 @@
+import type { KeyPart } from '#copies/key-copies.ts'
 import type { FrameInput } from '#log/frame.ts'
 import type { AckLevel } from '#model/ack-level.ts'
 import type { Delivered } from './commit-waits.ts'
@@ -25,4 +26,6 @@ export interface RequestMemory {
    * Requests with the same key wait for each other. Throws Rejection.
    */
   once(endpointId: string, key: string, frame: FrameInput, append: () => Promise<{ readonly seq: number }>): Promise<Stored>
+  /** Returns a request of this node as the copy store keeps it, or undefined if it is not remembered any more. Throws Rejection. */
+  keyOf(endpointId: string, key: string): Promise<KeyPart | undefined>
 }

@@ -6,6 +6,8 @@
  * after a crash it is read again. Before the segment is sealed, so that delivery may remove it, the request is on disk here. None is
  * forgotten because a clock says something else than before.
  */
+import { Buffer } from 'node:buffer'
+import type { KeyPart } from '#copies/key-copies.ts'
 import type { Clock } from '#lib/clock.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { errorCode, type Files } from '#lib/files.ts'
@@ -25,7 +27,7 @@ import { KeysBySegment } from './keys-by-segment.ts'
 import { storedRequestLimits } from './limits.ts'
 import { digestsOf, type RequestDigests } from './request-digests.ts'
 import { HOUR_MS, RequestFiles, UnreadableRequestsError } from './request-files.ts'
-import type { StoredRequest } from './stored-request.ts'
+import { encodeStoredRequest, STORED_REQUEST_BYTES, type StoredRequest } from './stored-request.ts'
 
 export type StoredRequestsOptions = {
   readonly directory: string
@@ -37,6 +39,8 @@ export type StoredRequestsOptions = {
   readonly clock: Clock & Pick<CheckedClock, 'surelyBefore'>
   readonly logger: Logger
 }
+
+const noBytes = Buffer.alloc(0)
 
 /** An endpoint whose requests with an idempotency key are refused. */
 export type RefusedEndpoint = { readonly endpoint_id: string; readonly reason: string }
@@ -168,6 +172,14 @@ export class StoredRequests implements Service, SealObserver, RequestMemory {
     } finally {
       if (this.#running.get(id) === settled) this.#running.delete(id)
     }
+  }
+
+  async keyOf(endpointId: string, key: string): Promise<KeyPart | undefined> {
+    const found = await this.#find(digestsOf(endpointId, key, { envelope: noBytes, payload: [] }))
+    if (found === undefined || found.nodeId !== undefined) return undefined
+    const bytes = Buffer.alloc(STORED_REQUEST_BYTES)
+    encodeStoredRequest(found, bytes, 0)
+    return { hour: hourOf(found.storedAtMs), bytes }
   }
 
   observes(frame: FrameInput): boolean {
