@@ -34,6 +34,8 @@ export type Settings = {
   readonly hasViewFiles: boolean
   /** Whether records of the first endpoint are in the copy store before they are acknowledged. */
   readonly hasCopies: boolean
+  /** A node that is silent for so long is given to another one. Null: a person decides. */
+  readonly takeOverAfterMs: number | null
 }
 
 /** Opens a copy of its own. */

@@ -31,7 +31,7 @@ const keptMs = 365 * 86_400_000
 export type ControlServices = ReturnType<typeof composeServices>
 
 /** `stores` are the buckets as control reads them. */
-export function composeServices(store: Store, clock: Clock, stores: ObjectStores) {
+export function composeServices(store: Store, clock: Clock, stores: ObjectStores, takeOverAfterMs: number | null) {
   const feed = new EpochFeed({ readEpoch: () => currentEpoch(store.db), clock, logger })
   const delivered = new DeliveredMetrics(new Registry(), { byView: false, clock })
   const access = nodeAccess({ store, joinSecret: 'unused', registry: new Registry(), clock, logger })
@@ -48,7 +48,7 @@ export function composeServices(store: Store, clock: Clock, stores: ObjectStores
     commits: reportedCommits({ store, clock, delivered }),
     receipts: receiptService({ store }),
     jobs: jobService({ store, clock }),
-    takeOvers: takeOverService({ store, clock, logger, afterMs: null }),
+    takeOvers: takeOverService({ store, clock, logger, afterMs: takeOverAfterMs }),
     leftOnDisks: leftOnDiskService({ store, clock, logger }),
     jobLeases: new JobLeases({ store, keyring, clock, logger, delivered }),
     scrubs: scrubService({ store, keptMs, clock }),

@@ -42,6 +42,7 @@ export class SimulatedControl {
   /** Machines that do not reach it. */
   readonly cutOff = new Set<string>()
   readonly #store: Store
+  readonly #takeOverAfterMs: number | null
   readonly #buckets: Buckets
   /** Ids of nodes that the database has. */
   readonly #joined = new Set<string>()
@@ -59,8 +60,13 @@ export class SimulatedControl {
   #process: Life
   #services: Promise<ControlServices>
 
-  private constructor(store: Store, buckets: Buckets, kernel: Kernel, delays: Delays, fault: () => NetworkFault | undefined) {
+  private constructor(
+    store: Store,
+    { takeOverAfterMs }: Settings,
+    ...[buckets, kernel, delays, fault]: readonly [Buckets, Kernel, Delays, () => NetworkFault | undefined]
+  ) {
     this.#store = store
+    this.#takeOverAfterMs = takeOverAfterMs
     this.#buckets = buckets
     this.#kernel = kernel
     this.#delays = delays
@@ -72,7 +78,7 @@ export class SimulatedControl {
     settings: Settings,
     ...rest: readonly [Buckets, Kernel, Delays, () => NetworkFault | undefined]
   ): Promise<SimulatedControl> {
-    return new SimulatedControl(await openDatabase(settings), ...rest)
+    return new SimulatedControl(await openDatabase(settings), settings, ...rest)
   }
 
   #start(): [Life, Promise<ControlServices>] {
@@ -80,7 +86,7 @@ export class SimulatedControl {
     const life = new Life(`control-${this.#starts}`, this.#kernel)
     // It reads markers, and uploads nothing.
     const stores = this.#buckets.storesFor(life, {} as Files)
-    const services = composeServices(this.#store, life.clock, stores)
+    const services = composeServices(this.#store, life.clock, stores, this.#takeOverAfterMs)
     const started = async () => {
       await services.feed.start()
       for (const each of services.upkeep) await each.start()
@@ -125,6 +131,27 @@ export class SimulatedControl {
       this.#owner = machine
       this.#secrets.set(machine, lost.secret)
     }).catch((error: unknown) => Promise.reject(toControlError(error)))
+  }
+
+  /** Whether control chooses who is lost. */
+  get choosesLost(): boolean {
+    return this.#takeOverAfterMs !== null
+  }
+
+  /** Asks for lost nodes, as the node beside the machine does. `running` are those that it has. */
+  nextLost(life: Life, machine: string, running: readonly string[]): Promise<readonly string[]> {
+    return this.#call(life, machine, 'lost nodes', async ({ takeOvers, join }) => {
+      await join(rescuerId, this.#secretOf(rescuerId))
+      const by = { id: rescuerId, region: 'loc' }
+      return (await takeOvers.next(by, { node_id: rescuerId, running: [...running] })).lost_node_ids
+    })
+  }
+
+  /** Nothing more of the lost node is here. */
+  endTakeOver(life: Life, machine: string, lostId: string): Promise<void> {
+    return this.#call(life, machine, 'end of the takeover', ({ takeOvers }) =>
+      takeOvers.end({ id: rescuerId, region: 'loc' }, lostId),
+    )
   }
 
   #secretOf(machine: string): string {

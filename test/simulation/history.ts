@@ -90,6 +90,7 @@ function drawWorld(kernel: Kernel): World {
       // Jobs of views and their files take most of a history: without them, it comes further.
       hasViewFiles: kernel.draw('view files').chance(0.7),
       hasCopies: copies !== undefined,
+      takeOverAfterMs: isHonest(copies) && from !== 'disk' && kernel.draw('choice').chance(0.8) ? 5_000 : null,
     },
     bounds: {
       diskBudgetBytes: draw.pick([50_000, 1e9, 1e9]),
@@ -111,6 +112,11 @@ function drawWorld(kernel: Kernel): World {
     freezeEveryMs: freezes.chance(0.3) ? lifetime * freezes.pick([500, 5_000]) : undefined,
     others: kernel.draw('several nodes').pick([0, 0, 0, 1, 2]),
   }
+}
+
+/** Whether the store soon passes the check before a takeover that no person has asked for. */
+function isHonest(copies: World['copies']): boolean {
+  return copies !== undefined && copies.staleChanges === 0 && copies.faults < 0.2
 }
 
 function drawCopies(draw: Draw): World['copies'] {

@@ -138,7 +138,7 @@ export class Life {
   readonly #ended = new AbortController()
   /** Calls that have not arrived. */
   readonly #local = new Set<() => void>()
-  /** What is due since the process stands still. */
+  /** Due since the process stands still. */
   #due: (() => void)[] | undefined
 
   /** `aheadMs` says how far the clock of the machine is off. */

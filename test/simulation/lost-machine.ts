@@ -27,8 +27,9 @@ export type LostMachineOptions = {
   readonly replace: (lostId: string | undefined) => SimulatedNode
 }
 
-/** A machine needs seconds until control takes the one before for silent, and restores then. */
+/** A machine needs seconds until control takes the one before for silent, more if control chooses, and restores then. */
 const takeOverMs = 60_000
+const chosenMs = 60_000
 /** In many worlds a node has copies only after a while. */
 const beforeMs = 10_000
 /** A machine that is cut off may go on meanwhile. */
@@ -54,12 +55,13 @@ export class LostMachine {
   /** Goes on with the faults until another machine has the place, if copies are restored: most histories are over before. */
   async finish(isOver: () => boolean): Promise<void> {
     if (this.#isDiskCopied) return
-    const { kernel } = this.#options
+    const { kernel, control } = this.#options
     await kernel.runUntil(() => isOver() || this.#hasCopies(), beforeMs)
     this.#cut()
     this.#replace()
     if (this.#other === undefined) return
-    await kernel.runUntil(() => isOver() || this.#other?.hasTakenOver === true, takeOverMs)
+    const waitMs = takeOverMs + (control.choosesLost ? chosenMs : 0)
+    await kernel.runUntil(() => isOver() || this.#other?.hasTakenOver === true, waitMs)
     await kernel.runUntil(isOver, afterwardsMs)
   }
 

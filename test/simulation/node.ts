@@ -67,6 +67,9 @@ const paths = dataPaths('/data')
 const config = { ...readConfig({ INLET_DATA_DIR: '/data', INLET_LOG_LEVEL: 'silent' }), paths }
 /** Each machine tells control this. */
 const description: Register = { region: 'loc', ipv4: [], ipv6: [], ingest_address: '127.0.0.1:1' }
+/** How often the node that takes over asks, and for how long. */
+const askMs = 10_000
+const chosenMsMax = 120_000
 /** No view has a window. */
 const keyIndexes = {} as KeyIndexes
 
@@ -149,18 +152,40 @@ export class SimulatedNode {
     const place = { store: copyStore.storeFor(life, files), folder: copyFolder('', lostId) }
     const own = { findCommits: client.findCommits, takeOver: (lost: TakeOver) => control.giveLost(life, name, lost) }
     const options = { by: rescuerId, nodeId: lostId, control: own, place, paths, files, random, logger, clock: life.clock }
+    const isByItself = await this.#isGiven(life, lostId)
+    if (isByItself) void this.#renew(life, lostId)
     for (;;)
       try {
-        return await restoreCopies({ ...options, isByItself: false, stopping: life.ended })
+        return await restoreCopies({ ...options, isByItself, stopping: life.ended })
       } catch (error) {
         if (isDiskFault(error)) throw error
         await sleep(life.clock, 1_000)
       }
   }
 
+  /** As take-overs.ts of src/cli/serve does. A person steps in after a while: control gives nobody away who was shut down. */
+  async #isGiven(life: Life, lostId: string): Promise<boolean> {
+    const { control, name } = this.#options
+    if (!control.choosesLost || this.#hasTakenOver) return false
+    for (const endMs = life.clock.monotonic() + chosenMsMax; life.clock.monotonic() < endMs; ) {
+      const given = await control.nextLost(life, name, []).catch((): readonly string[] => [])
+      if (given.includes(lostId)) return true
+      await sleep(life.clock, askMs)
+    }
+    return false
+  }
+
+  async #renew(life: Life, lostId: string): Promise<void> {
+    const { control, name } = this.#options
+    for (;;) {
+      await control.nextLost(life, name, [lostId]).catch(() => undefined)
+      await sleep(life.clock, askMs)
+    }
+  }
+
   /** As `startAdoption` of src/cli/serve does once all is delivered. */
   async #removeCopies({ life, files }: Begun, nodeId: string, restored: Restored): Promise<void> {
-    const { copyStore } = this.#options
+    const { copyStore, control, name } = this.#options
     if (copyStore === undefined) return
     const place = { store: copyStore.storeFor(life, files), folder: copyFolder('', nodeId) }
     for (;;) {
@@ -171,7 +196,7 @@ export class SimulatedNode {
         () => true,
         () => false,
       )
-      if (isRemoved) return
+      if (isRemoved) return await control.endTakeOver(life, name, nodeId).catch(() => undefined)
     }
   }
 
