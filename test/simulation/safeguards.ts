@@ -119,7 +119,7 @@ export const safeguards: readonly Safeguard[] = [
   {
     name: 'keys of what is delivered are in the copy store before the records go',
     file: 'copies/copies.ts',
-    from: 'keepKeys: (delivered) => keys.keep(delivered),',
+    from: 'keepKeys: (delivered) => this.#keys.keep(delivered),',
     to: 'keepKeys: (delivered) => Promise.resolve(delivered),',
   },
   {
