@@ -95,6 +95,22 @@ test('a node that joins while another process of it starts has its log', async (
   expect(await readOrCreateNodeId(paths(), { ...system, files })).toBe((await readFile(paths().nodeId, 'utf8')).trim())
 })
 
+test('a node whose id is damaged while another process of it starts is refused', async () => {
+  let isFirst = true
+  const files = {
+    ...systemFiles,
+    async read(path: string) {
+      const bytes = await systemFiles.read(path)
+      if (path !== paths().nodeId || !isFirst) return bytes
+      isFirst = false
+      await readOrCreateNodeId(paths(), system)
+      await writeFile(path, b)
+      return bytes
+    },
+  }
+  await expect(readOrCreateNodeId(paths(), { ...system, files })).rejects.toThrow(`but this node is ${b}`)
+})
+
 describe('refused with one sentence', () => {
   test.each<[string, string | undefined, string | undefined, readonly string[]]>([
     ['a lost id', undefined, a, ['id is missing', `belongs to node ${a}`, '--adopt']],

@@ -45,11 +45,6 @@ export async function readOrCreateNodeId(
       `this node has lost its id: ${nodeId} is missing, and the log in ${log} belongs to node ${owner}. Start once with --adopt to continue as that node, or move the log away to start as a new one`,
     )
   }
-  if (own !== undefined && owner !== undefined && own !== owner) {
-    throw new UserError(
-      `the log in ${log} belongs to node ${owner}, but this node is ${own} (${nodeId}). Start once with --adopt to continue as node ${owner}, or move the log back to that node`,
-    )
-  }
   if (hasJoined && own !== undefined && owner === undefined && !isUsed) throw lostLog(paths, own)
   if (isUsed && owner === undefined) {
     const lost = own === undefined ? `${nodeId} and ${walNodeId} are missing` : `${walNodeId} is missing`
@@ -63,7 +58,12 @@ export async function readOrCreateNodeId(
   // This reads again what was checked before: a disk that misreads it once must not give the node another id.
   if (!isUuid(id) || id !== (own ?? id)) throw new UserError(`${nodeId} was read as two ids: check the disk, then start again`)
   // Created before the log has a segment, so a log of this node always has its id.
-  await readOrCreate(files, walNodeId, () => id)
+  const ownerNow = await readOrCreate(files, walNodeId, () => id)
+  // Also if another process has created both meanwhile, and one of them is damaged since.
+  if (ownerNow !== id)
+    throw new UserError(
+      `the log in ${log} belongs to node ${ownerNow}, but this node is ${id} (${nodeId}). Start once with --adopt to continue as node ${ownerNow}, or move the log back to that node`,
+    )
   return id.toLowerCase()
 }
 

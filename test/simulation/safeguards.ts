@@ -252,8 +252,8 @@ export const safeguards: readonly Safeguard[] = [
   {
     name: 'the id of the node is compared with that of its log',
     file: 'node/identity.ts',
-    from: 'if (own !== undefined && owner !== undefined && own !== owner) {',
-    to: 'if (false) {',
+    from: 'if (ownerNow !== id)',
+    to: 'if (false)',
   },
   {
     name: 'a stop waits until its logs are sealed',
