@@ -19,7 +19,7 @@ export const copyLimits = {
   /** Idempotency keys of what is delivered are put as often as this. */
   keysIntervalMs: 60_000,
   /** Keys put on their own that are remembered: such a one is not put again. */
-  keysAloneMax: 100_000,
+  keysAloneMax: 10_000,
   /** How often it looks which segments are delivered. */
   upkeepIntervalMs: 5_000,
   /** Objects that are removed in one turn. */

@@ -21,13 +21,13 @@ export async function readServedCertificate(
   servername: string | null,
   signal: AbortSignal,
 ): Promise<ServedCertificate> {
-  let late = new Error('no response')
+  let waitedMs = 0
   for (const timeoutMs of checkLimits.handshakeTimeoutsMs) {
     const served = await handshakeWithin(timeoutMs, place, servername, signal)
     if (served !== undefined) return served
-    late = new Error(`no response within ${timeoutMs / 1000} s`)
+    waitedMs += timeoutMs
   }
-  throw late
+  throw new Error(`no response within ${waitedMs / 1000} s`)
 }
 
 /** Returns undefined if there is no response in time. */

@@ -121,7 +121,7 @@ describe('certificates', () => {
     [`is valid only from ${ago(-1)}: check the clocks`, { not_before: ago(-1) }],
     [`is for *.ber.inlet.test, localhost, not for ${host}`, { names: 'DNS:*.ber.inlet.test, DNS:localhost' }],
     [`is for no name, not for ${host}`, { names: '' }],
-    ['cannot be read at 192.0.2.1 port 443: no response within 3 s', { error: 'no response within 3 s' }],
+    ['cannot be read at 192.0.2.1 port 443: no response within 5 s', { error: 'no response within 5 s' }],
     [`was last checked at ${ago(121)}: see whether control can reach 192.0.2.1 port 443`, { checked_at: ago(121) }],
   ])('%s', (reason, difference) => {
     expect(judge([aCheck(difference)])).toEqual({ reasons: [reason], isProvisioned: false })
