@@ -143,7 +143,7 @@ export function composeIngest(config: IngestConfig, ports: IngestPorts): IngestP
   const { log, copies, place, nodeRoom, storedRequests } = storage
   const { configuration, gate, allowances, keyUse, series, commitWaits } = entry
   const report = new IngestReport({
-    ...{ nodeId, control, feed, configuration, gate, nodeRoom, storedRequests, copies, log, handed, clock, logger },
+    ...{ nodeId, control, feed, configuration, gate, nodeRoom, storedRequests, copies, log, handed, clock, random, logger },
     isLeaving: () => departure.isLeaving,
     onRecorded: (recorded) => departure.onHeartbeatRecorded(recorded),
   })

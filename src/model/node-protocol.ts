@@ -61,7 +61,8 @@ const Reason = z.string().max(reportLimits.reasonCharsMax)
  *                                          or 204 if nothing changed within `wait_ms`; 409 if the digest is not known
  *   POST /internal/v1/snapshot/check       SnapshotCheck → 200 SnapshotChecked
  *   GET  /internal/v1/committed-seqs       ?node_id= → 200 CommittedSeqs
- *   POST /internal/v1/heartbeat            Heartbeat   → 200 HeartbeatRecorded; 409 if its logs build on a report that control does not have
+ *   POST /internal/v1/heartbeat            Heartbeat   → 200 HeartbeatRecorded; 409 if it is older than the last, or its logs build on
+ *                                          a report that control does not have
  *   GET  /internal/v1/heartbeat            ?node_id= → 200 LastHeartbeat
  *   POST /internal/v1/usage                UsageReport → 200 UsageTotals. Idempotent.
  *   POST /internal/v1/key-use              KeyUseReport → 200 KeyUseRecorded. Idempotent.
@@ -182,14 +183,14 @@ export function countSegments(lag: EndpointLag): number {
 }
 
 /** Any name would do, but not every text can be stored, and one statement records the heartbeats of many nodes. */
-const lagVersion = z.string().regex(/^[\w-]{1,32}$/)
+const storableName = z.string().regex(/^[\w-]{1,32}$/)
 
 /** Logs on the node: all, or the difference to report `lag_base`. Control rejects a difference to a report it lacks with 409. */
 const lagReport = {
   lag: boundedList(EndpointLag, reportLimits.logsMax),
   /** Names the report. */
-  lag_version: lagVersion.optional(),
-  lag_base: lagVersion.optional(),
+  lag_version: storableName.optional(),
+  lag_base: storableName.optional(),
   /** Endpoints whose rows of the report `lag_base` are over. */
   lag_gone: boundedList(Id, reportLimits.logsMax).optional(),
   /**
@@ -234,18 +235,23 @@ export type ScrubReport = z.infer<typeof ScrubReport>
 export const RecordedCommits = z.object({ database: Id, commits: ReportedCount })
 export type RecordedCommits = z.infer<typeof RecordedCommits>
 
-const configuration = {
+const ofEachProcess = {
   /** The epoch of the configuration in use. */
   applied_epoch: z.int(),
   /** The configuration that the process keeps, because it refuses that of control. `applied_epoch` is -1 then. */
   kept_position: DatabasePosition.optional(),
+  /**
+   * Numbers the heartbeats of a process, which names its run: control refuses one that comes after a later one. Missing from nodes of an earlier
+   * release.
+   */
+  order: z.strictObject({ run: storableName, number: z.int().min(0) }).optional(),
 }
 
 export const Heartbeat = z.discriminatedUnion('process', [
   z.strictObject({
     process: z.literal('ingest'),
     node_id: Id,
-    ...configuration,
+    ...ofEachProcess,
     healthy: z.boolean(),
     /** Why the process is not healthy; of a healthy one, what else is wrong with the node. A single log that fails is in `blocked` instead. */
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
@@ -262,7 +268,7 @@ export const Heartbeat = z.discriminatedUnion('process', [
   z.strictObject({
     process: z.literal('delivery'),
     node_id: Id,
-    ...configuration,
+    ...ofEachProcess,
     healthy: z.boolean(),
     reasons: z.array(Reason).max(reportLimits.reasonsMax),
     /** The longest time in the last minutes for which the event loop was held. */

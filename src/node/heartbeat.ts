@@ -1,5 +1,6 @@
 import type { Clock } from '#lib/clock.ts'
 import { Periodic } from '#lib/periodic.ts'
+import { newIncarnation, type Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { Heartbeat as Message } from '#model/node-protocol.ts'
@@ -22,6 +23,7 @@ export type HeartbeatOptions = {
   /** Returns the current state of the process. */
   readonly message: () => Message
   readonly clock: Clock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -30,7 +32,9 @@ export class Heartbeat implements Service {
   readonly name = 'heartbeat'
   readonly #beats: Periodic
 
-  constructor({ control, message, clock, logger }: HeartbeatOptions) {
+  constructor({ control, message, clock, random, logger }: HeartbeatOptions) {
+    const run = newIncarnation(random)
+    let number = 0
     this.#beats = new Periodic({
       name: this.name,
       intervalMs,
@@ -38,7 +42,8 @@ export class Heartbeat implements Service {
         for (const [attempt, timeoutMs] of timeoutsMs.entries()) {
           const late = clock.timeout(timeoutMs)
           try {
-            await control.sendHeartbeat(message(), AbortSignal.any([signal, late]))
+            number += 1
+            await control.sendHeartbeat({ ...message(), order: { run, number } }, AbortSignal.any([signal, late]))
             return
           } catch (error) {
             // The next connection may lead to a control process that responds.

@@ -244,6 +244,9 @@ export type Database = OtherTables & {
     healthy_at: number | null
     /** JSON: the configuration that it keeps, because it refuses that of this database. */
     kept_position: string | null
+    /** Numbers the heartbeats of one run of the process. Null if the node does not say. */
+    run: string | null
+    number: number | null
     /** Only of delivery: names the report that `endpoint_lags` has. */
     lag_version: string | null
     /** Only of delivery: all that was acknowledged before is in `endpoint_lags`. Null if the node does not say. */

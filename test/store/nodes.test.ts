@@ -184,6 +184,52 @@ describeStores('nodes', (test, kind) => {
     expect(states[1]).toEqual(states[0])
   })
 
+  test.for([true, false])(
+    'a heartbeat that was held up on its way does not count (recorded together: %s)',
+    async (isTogether, { store }) => {
+      const node_id = await registered(store)
+      const other = await registered(store)
+      const lastSeen = async () =>
+        (await listNodes(store.db, ['loc'])).map(({ ingest, delivery }) => [ingest?.last_seen_at, delivery?.last_seen_at])
+      const say = async (at: number, order: Heartbeat['order'], ...ids: readonly string[]) => {
+        const some = ids.flatMap((id): Heartbeat[] => [
+          { process: 'ingest', node_id: id, ...beat, disk_full: false, blocked: [], order },
+          {
+            process: 'delivery',
+            node_id: id,
+            ...beat,
+            lag: [],
+            lag_version: 'a',
+            ...(order?.number === 1 ? {} : { lag_base: 'a' }),
+            order,
+          },
+        ])
+        return transact(store, async (db) => {
+          const recorded = isTogether ? await recordQuietHeartbeats(db, some.filter(isQuiet), at) : new Set()
+          for (const each of some) if (!recorded.has(each)) await recordHeartbeat(db, each, at)
+        })
+      }
+      const refused = expect.objectContaining({ code: 'conflict' })
+      await say(t0, { run: 'a', number: 1 }, node_id, other)
+      await say(t0 + 3, { run: 'a', number: 3 }, node_id, other)
+      const before = await lastSeen()
+      expect(before).toEqual([0, 1].map(() => [iso(t0 + 3), iso(t0 + 3)]))
+      await expect(say(t0 + 4, { run: 'a', number: 2 }, node_id, other)).rejects.toThrow(refused)
+      await expect(say(t0 + 5, { run: 'a', number: 1 }, node_id, other)).rejects.toThrow(refused)
+      expect(await lastSeen()).toEqual(before)
+      // A proxy may send one again; a process that restarts counts from the beginning; an earlier release does not count.
+      for (const [at, order] of [
+        { run: 'a', number: 3 },
+        { run: 'b', number: 1 },
+        undefined,
+        { run: 'b', number: 1 },
+      ].entries()) {
+        await say(t0 + 10 + at, order, node_id)
+        expect((await lastSeen()).flat().filter((time) => time === iso(t0 + 10 + at)).length).toBe(2)
+      }
+    },
+  )
+
   test('only heartbeats without rows or a new report are quiet', () => {
     const delivery = { process: 'delivery' as const, node_id: newId(), ...beat, lag: [] }
     const ingest = { process: 'ingest' as const, node_id: newId(), ...beat, disk_full: false, blocked: [] }

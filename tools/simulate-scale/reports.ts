@@ -135,10 +135,15 @@ function perCall(cost: Cost, calls: number): Omit<Cost, 'seconds'> {
   }
 }
 
-const state = { applied_epoch: 1, healthy: true, reasons: [] }
+let heartbeats = 0
+
+function stateOf() {
+  heartbeats += 1
+  return { applied_epoch: 1, healthy: true, reasons: [], order: { run: 'simulation', number: heartbeats } }
+}
 
 function ingestHeartbeat({ id }: SimulatedNode): string {
-  return JSON.stringify({ process: 'ingest', node_id: id, ...state, disk_full: false, blocked: [] })
+  return JSON.stringify({ process: 'ingest', node_id: id, ...stateOf(), disk_full: false, blocked: [] })
 }
 
 function deliveryHeartbeat(logs: number) {
@@ -153,7 +158,7 @@ function deliveryHeartbeat(logs: number) {
       },
       closed: false,
     }))
-    return JSON.stringify({ process: 'delivery', node_id: id, ...state, event_loop_delay_ms: 3, lag })
+    return JSON.stringify({ process: 'delivery', node_id: id, ...stateOf(), event_loop_delay_ms: 3, lag })
   }
 }
 

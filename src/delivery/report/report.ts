@@ -48,7 +48,7 @@ export class DeliveryReport implements Service {
   #reportedLags: readonly EndpointLag[] | undefined
 
   constructor(options: DeliveryReportOptions) {
-    const { control, feed, recordedCommits, clock, logger } = options
+    const { control, feed, recordedCommits, clock, random, logger } = options
     this.#options = options
     this.#lagReports = new LagReports(options)
     this.#sink = heartbeatSink(control, feed, clock, ({ recorded }, message) => {
@@ -56,7 +56,7 @@ export class DeliveryReport implements Service {
       recordedCommits.compared(recorded)
       if (hasReadDisk(message)) this.#reportedLags = this.#sentLags
     })
-    this.#heartbeat = new Heartbeat({ control: this, message: () => this.#message(), clock, logger })
+    this.#heartbeat = new Heartbeat({ control: this, message: () => this.#message(), clock, random, logger })
   }
 
   /** The lags that control recorded last; undefined before the first time. */

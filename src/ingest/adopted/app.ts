@@ -107,6 +107,7 @@ export async function startAdoptedIngest(config: Config, hooks: Hooks): Promise<
       blocked: boundBlocked(blockedEndpoints(log.blocked())),
     }),
     clock,
+    random,
     logger,
   })
   feed.subscribe((snapshot) => {

@@ -3,6 +3,7 @@
  *
  * Owns: why the node is not ready, what is wrong besides, and what a heartbeat of ingest says. Does not own: when it is sent (node/heartbeat.ts).
  */
+import type { Random } from '#lib/random.ts'
 import type { Service } from '#lib/service.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import type { LogWriter } from '#log/log-writer.ts'
@@ -38,6 +39,7 @@ export type IngestReportOptions = {
   readonly isLeaving: () => boolean
   readonly onRecorded: (recorded: HeartbeatRecorded) => void
   readonly clock: CheckedClock
+  readonly random: Random
   readonly logger: Logger
 }
 
@@ -51,14 +53,14 @@ export class IngestReport implements Service {
   readonly #space: SpaceReport
 
   constructor(options: IngestReportOptions) {
-    const { control, feed, nodeRoom, onRecorded, clock, logger } = options
+    const { control, feed, nodeRoom, onRecorded, clock, random, logger } = options
     this.#options = options
     this.#space = new SpaceReport(() => nodeRoom.space, clock)
     this.#sink = heartbeatSink(control, feed, clock, (recorded) => {
       onRecorded(recorded)
       this.#space.recorded()
     })
-    this.#heartbeat = new Heartbeat({ control: this.#sink, message: () => this.#message(), clock, logger })
+    this.#heartbeat = new Heartbeat({ control: this.#sink, message: () => this.#message(), clock, random, logger })
   }
 
   start(): Promise<void> {

@@ -74,6 +74,7 @@ import * as takeOvers from './0065-take-overs.ts'
 import * as begunTakeOvers from './0066-begun-take-overs.ts'
 import * as holdersOfTakeOvers from './0067-holders-of-take-overs.ts'
 import * as countedLogs from './0068-counted-logs.ts'
+import * as orderedHeartbeats from './0069-ordered-heartbeats.ts'
 
 export type Migration = { readonly version: number; readonly name: string; readonly up: (db: Tx) => Promise<void> }
 
@@ -147,6 +148,7 @@ const released: readonly Migration[] = [
   { version: 66, name: 'begun-take-overs', up: begunTakeOvers.up },
   { version: 67, name: 'holders-of-take-overs', up: holdersOfTakeOvers.up },
   { version: 68, name: 'counted-logs', up: countedLogs.up },
+  { version: 69, name: 'ordered-heartbeats', up: orderedHeartbeats.up },
 ]
 
 /** An arbitrary number, the same in every release. */

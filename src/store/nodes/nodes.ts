@@ -1,4 +1,4 @@
-import type { SelectQueryBuilder } from 'kysely'
+import { type RawBuilder, type SelectQueryBuilder, type SqlBool, sql } from 'kysely'
 import { AppError } from '#errors.ts'
 import type { DatabasePosition } from '#model/database-position.ts'
 import type { CredentialState } from '#model/node.ts'
@@ -88,19 +88,23 @@ const unknownBase = new AppError(
   'the report of the logs builds on one that this database does not have: report all logs',
 )
 
+const overtaken = new AppError('conflict', 'a later heartbeat of the process is recorded: this one was held up on its way')
+
 /**
- * Replaces the last heartbeat of the process. Throws not_found for a node that never registered, and conflict if its logs build on a report
- * that is not the last one of this database.
+ * Replaces the last heartbeat of the process. Throws not_found for a node that never registered, and conflict for one that is older than the
+ * last, or whose logs build on a report that is not the last one of this database.
  */
 export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number): Promise<void> {
   const { node_id, process, healthy } = heartbeat
   const facts = factsOf(heartbeat, now)
+  const inOrder = isNotOlder(facts.run, facts.number)
   if (heartbeat.process === 'delivery' && heartbeat.lag_base !== undefined) {
     const updated = await db
       .updateTable('node_processes')
       .set(healthy ? { ...facts, healthy_at: now } : facts)
       .where(({ and }) => and({ node_id, process }))
       .where('lag_version', '=', heartbeat.lag_base)
+      .where(inOrder)
       .returning('node_id')
       .executeTakeFirst()
     if (updated === undefined) throw unknownBase
@@ -110,9 +114,14 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
     .insertInto('node_processes')
     .values({ node_id, process, ...facts, healthy_at: healthy ? now : null })
     .onConflict((conflict) =>
-      conflict.columns(['node_id', 'process']).doUpdateSet(healthy ? { ...facts, healthy_at: now } : facts),
+      conflict
+        .columns(['node_id', 'process'])
+        .doUpdateSet(healthy ? { ...facts, healthy_at: now } : facts)
+        .where(inOrder),
     )
-  await translateErrors(upsert.execute(), { reference: new AppError('not_found', 'the node is not registered') })
+    .returning('node_id')
+  const reference = new AppError('not_found', 'the node is not registered')
+  if ((await translateErrors(upsert.execute(), { reference })).length === 0) throw overtaken
   if (!hasReadDisk(heartbeat)) return
   if (heartbeat.process === 'delivery') return replaceLags(db, node_id, heartbeat.lag, now)
   const { blocked, disk } = heartbeat
@@ -132,10 +141,23 @@ export function factsOf(heartbeat: Heartbeat, now: number) {
   const lag_version = heartbeat.process === 'delivery' ? (heartbeat.lag_version ?? null) : null
   const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, leaving, copy_store }
   const kept_position = heartbeat.kept_position === undefined ? null : JSON.stringify(heartbeat.kept_position)
-  const facts = { ...known, kept_position, last_seen_at: now, lag_version }
+  const facts = { ...known, kept_position, last_seen_at: now, lag_version, ...orderOf(heartbeat) }
   if (heartbeat.process !== 'delivery' || !hasReadDisk(heartbeat)) return facts
   const { counted_at } = heartbeat
   return { ...facts, counted_at: counted_at === undefined ? null : Math.min(counted_at, now) }
+}
+
+/** Returns which heartbeat of which run of the process it is; nulls if the node does not say. */
+export function orderOf({ order }: Heartbeat): Pick<Database['node_processes'], 'run' | 'number'> {
+  return { run: order?.run ?? null, number: order?.number ?? null }
+}
+
+/**
+ * Whether the recorded heartbeat of a process is not later than this one. Those of a cut connection can arrive when the process has ended: they
+ * would prove that it lives. Those of different runs cannot be compared.
+ */
+export function isNotOlder(run: unknown, number: unknown): RawBuilder<SqlBool> {
+  return sql`(node_processes.number is null or node_processes.run is distinct from ${run} or node_processes.number <= ${number})`
 }
 
 /** Returns the nodes of these regions with the last heartbeats of their processes. */
