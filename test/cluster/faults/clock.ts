@@ -22,9 +22,9 @@ export function clock(name: ControlName | NodeName, seconds: number): Fault {
     movesClock: true,
     parts: { breaks: [name], needs: [] },
     holdMs: 10_000,
-    async begin({ directory }) {
-      moveClock(directory, name, seconds)
-      return async () => moveClock(directory, name, 0)
+    async begin(cluster) {
+      moveClock(cluster.directory, name, seconds)
+      return () => setRight(cluster, [name])
     },
     async check(cluster) {
       const [node] = nodeNames.filter((each) => each === name)
@@ -33,9 +33,25 @@ export function clock(name: ControlName | NodeName, seconds: number): Fault {
   }
 }
 
+/**
+ * Waits until the nodes have seen it. One whose clock goes forward may have stood still: it asks control before it acknowledges anything more. If
+ * it were cut off then, its clients would notice. Control may be away itself: then nobody asks.
+ */
+async function setRight(cluster: Cluster, names: readonly (ControlName | NodeName)[]): Promise<void> {
+  for (const name of names) moveClock(cluster.directory, name, 0)
+  const nodes = nodeNames.filter((node) => names.includes(node))
+  for (const name of nodes) {
+    const isSeen = async () => !(await saysThatItIsWrong(cluster, name))
+    await until(`${name} to see that its clock is right`, isSeen, noticeMsMax).catch(() => undefined)
+  }
+}
+
+async function saysThatItIsWrong(cluster: Cluster, name: NodeName): Promise<boolean> {
+  return (await cluster.reasonsOf(cluster.nodeId(name))).some((reason) => reason.includes('clock'))
+}
+
 async function findSilenceAboutClock(cluster: Cluster, name: NodeName): Promise<readonly string[]> {
-  const isSaid = async () => (await cluster.reasonsOf(cluster.nodeId(name))).some((reason) => reason.includes('clock'))
-  return until(`${name} to say that its clock is wrong`, isSaid, noticeMsMax).then(
+  return until(`${name} to say that its clock is wrong`, () => saysThatItIsWrong(cluster, name), noticeMsMax).then(
     () => [],
     (error) => [errorMessage(error)],
   )
@@ -66,9 +82,11 @@ export function skewClocks(started: Skew & { readonly name: NodeName }, others: 
       cluster.program(restarted).start()
       await cluster.untilReady(restarted)
       await storeRecords(cluster, restarted)
-      return async () => {
-        for (const { name } of skews) moveClock(cluster.directory, name, 0)
-      }
+      return () =>
+        setRight(
+          cluster,
+          skews.map(({ name }) => name),
+        )
     },
     async check(cluster) {
       const problems = await Promise.all(nodeNames.map((name) => findSilenceAboutClock(cluster, name)))
