@@ -32,6 +32,8 @@ export type Settings = {
   readonly recordsPerSecond: number
   /** Without, all views drop all records. */
   readonly hasViewFiles: boolean
+  /** The window of one view of each endpoint. Null: none has one. */
+  readonly window: string | null
   /** Whether records of the first endpoint are in the copy store before they are acknowledged. */
   readonly hasCopies: boolean
   /** A node that is silent for so long is given to another one. Null: a person decides. */
@@ -40,7 +42,7 @@ export type Settings = {
 
 /** Opens a copy of its own. */
 export async function openDatabase(drawn: Settings): Promise<Store> {
-  const { segmentBytes, segmentMaxAgeSeconds, recordsPerSecond, hasViewFiles, hasCopies } = drawn
+  const { segmentBytes, segmentMaxAgeSeconds, recordsPerSecond, hasViewFiles, window, hasCopies } = drawn
   statements ??= await dump(await furnish(openMemory()))
   const store = openMemory()
   for (const statement of statements) await sql.raw(statement).execute(store.db)
@@ -49,6 +51,14 @@ export async function openDatabase(drawn: Settings): Promise<Store> {
   const quotas = JSON.stringify({ records_per_second: recordsPerSecond })
   await store.db.updateTable('accounts').set({ quotas }).execute()
   if (hasCopies) await store.db.updateTable('endpoints').set({ copies: 2 }).where('id', '=', copiedEndpointId).execute()
+  if (window !== null) {
+    const definition = JSON.stringify({ ...plain, dedupe_by: ['id'], dedupe_within: window })
+    await store.db
+      .updateTable('views')
+      .set(({ ref }) => ({ definition, name: sql<string>`${ref('name')} || '_window'` }))
+      .where('name', 'like', `%_${viewsOfEndpoint - 1}`)
+      .execute()
+  }
   if (!hasViewFiles)
     await store.db
       .updateTable('views')
@@ -75,10 +85,19 @@ function idOf(kind: string, at: number, index: number): string {
   return `${kind.repeat(8)}-0000-4000-a000-${String(at).padStart(4, '0')}${String(index).padStart(8, '0')}`
 }
 
+const plain = { columns: [{ name: 'id', type: 'VARCHAR' as const, path: '$.id' }] }
+
 async function attachView(db: ChangeTx, { id, view_id, endpoint_id }: (typeof bindings)[number]): Promise<void> {
-  const definition = { columns: [{ name: 'id', type: 'VARCHAR' as const, path: '$.id' }] }
   const name = `view_${endpoint_id.slice(0, 1)}_${Number(view_id.slice(-8))}`
-  const view = { id: view_id, created_by: 'somebody', name, definition, description: '', format: 'json' as const, tags: [] }
+  const view = {
+    id: view_id,
+    created_by: 'somebody',
+    name,
+    definition: plain,
+    description: '',
+    format: 'json' as const,
+    tags: [],
+  }
   await insertView(db, accountId, view, startMs)
   await publishView(db, accountId, view_id, startMs)
   const binding = { id, endpoint_id, view_id, is_required: false, canary_start_ts: null, activated_by: 'somebody' }

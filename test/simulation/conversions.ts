@@ -5,8 +5,12 @@ import type { ConversionPool } from '#delivery/convert/conversion-pool.ts'
 import type {
   ConvertReply,
   ConvertTask,
+  KeyAnswer,
+  KeyQuestion,
+  KeysTask,
   MergeTask,
   NamedFile,
+  NamedKeys,
   SegmentTask,
   Step,
   UnitTask,
@@ -17,14 +21,17 @@ import { LocalSegmentSource } from '#log/local/segment-source.ts'
 import { SegmentError } from '#log/segment-error.ts'
 import type { ArtifactKind, ViewVersion } from '#model/artifact.ts'
 import type { ViewOutcome } from '#model/commit.ts'
+import { keyBytes } from '#records/key-hashes.ts'
 import { digest } from './bucket.ts'
 import type { Delays, Life } from './kernel.ts'
-import { countsOf, decidedAs } from './view-rows.ts'
+import { countsOf, decidedAs, firstOfKeys, keyOf } from './view-rows.ts'
 
 export type ConversionFault = 'exits' | 'hangs' | 'fails'
 
 const bufferBytes = 64 * 1024
 const emptyReply: ConvertReply = { files: [], views: [], failed: [] }
+
+type Ask = (question: KeyQuestion) => Promise<KeyAnswer>
 
 export class SimulatedConversions implements ConversionPool {
   readonly pids: readonly number[] = []
@@ -40,7 +47,7 @@ export class SimulatedConversions implements ConversionPool {
     this.#fault = fault
   }
 
-  async run(task: ConvertTask, { timeoutMs, signal, onReport }: TaskOptions<Step>): Promise<TaskEnd<ConvertReply>> {
+  async run(task: ConvertTask, { timeoutMs, signal, onReport, onQuestion }: TaskOptions<Step>): Promise<TaskEnd<ConvertReply>> {
     signal.throwIfAborted()
     const fault = this.#fault()
     await this.#life.call(`convert ${task.kind}`, this.#delays, () => undefined)
@@ -54,12 +61,14 @@ export class SimulatedConversions implements ConversionPool {
     if (fault === 'fails') return { reply: { failure: { kind: 'fault', message: 'simulated' } } }
     if (task.kind === 'merge') return { reply: await this.#merge(task) }
     if (task.kind === 'unit') return { reply: await this.#apply(task) }
-    return { reply: task.kind === 'segment' ? await this.#convert(task) : emptyReply }
+    if (task.kind === 'keys') return { reply: await this.#readKeys(task) }
+    if (task.kind !== 'segment') return { reply: emptyReply }
+    return { reply: await this.#convert(task, async (question) => (await onQuestion?.(question)) as KeyAnswer) }
   }
 
   async stop(): Promise<void> {}
 
-  async #convert({ source, segment, directory, views }: SegmentTask): Promise<ConvertReply> {
+  async #convert({ source, segment, directory, views }: SegmentTask, ask: Ask): Promise<ConvertReply> {
     const segments = new LocalSegmentSource({ directory: source, files: this.#files, clock: this.#life.clock })
     const lines: string[] = []
     try {
@@ -74,9 +83,40 @@ export class SimulatedConversions implements ConversionPool {
     }
     const records = linesOf(lines.join('\n'))
     const files = [await this.#write(directory, { kind: { type: 'parquet' }, name: 'records.parquet' }, records)]
-    const toBuild = views.map(({ view_id: id, name, version }) => ({ id, name, version }))
-    for (const view of toBuild) files.push(...(await this.#writeView(directory, view, records)))
-    return { files, views: toBuild.map((view) => outcomeOf(view, records)), failed: [] }
+    const outcomes: ViewOutcome[] = []
+    const keys: NamedKeys[] = []
+    for (const { view_id: id, name, version, hasWindow = false } of views) {
+      const view = { id, name, version }
+      const accepted = decidedAs('accepted', view, records)
+      const answer = hasWindow ? await ask({ viewId: id, keys: bytesOf(accepted) }) : { found: new Uint8Array() }
+      if ('failure' in answer) return { failure: { kind: 'fault', message: answer.failure } }
+      const known = new Set(keysOf(accepted).filter((_, at) => answer.found[at] === 1))
+      const rows = hasWindow ? firstOfKeys(accepted, known) : accepted
+      files.push(...(await this.#writeView(directory, view, records, rows)))
+      outcomes.push(outcomeOf(view, records, accepted.length - rows.length))
+      if (hasWindow && rows.length > 0) keys.push(await this.#writeKeys(directory, id, rows))
+    }
+    return { files, views: outcomes, failed: [], keys }
+  }
+
+  /** Reads what an index is rebuilt from. */
+  async #readKeys({ commits, directory }: KeysTask): Promise<ConvertReply> {
+    const keys: NamedKeys[] = []
+    for (const { id, files } of commits) {
+      const found: string[] = []
+      for (const { path, rows } of files) {
+        const lines = linesOf((await this.#files.read(path))?.toString() ?? '')
+        found.push(...(rows === undefined ? lines : lines.slice(rows.firstRow, rows.firstRow + rows.count)))
+      }
+      keys.push(await this.#writeKeys(directory, id, found))
+    }
+    return { ...emptyReply, keys }
+  }
+
+  async #writeKeys(directory: string, of: string, rows: readonly string[]): Promise<NamedKeys> {
+    const name = `${of}.keys`
+    await createFile(this.#files, join(directory, name), bytesOf(rows))
+    return { of, name }
   }
 
   /** A backfill or a re-drive. */
@@ -92,11 +132,16 @@ export class SimulatedConversions implements ConversionPool {
     return { files: own, views: [outcomeOf(view, records)], failed: [] }
   }
 
-  async #writeView(directory: string, { id, ...view }: View, records: readonly string[]): Promise<readonly NamedFile[]> {
+  async #writeView(
+    directory: string,
+    { id, ...view }: View,
+    records: readonly string[],
+    accepted = decidedAs('accepted', view, records),
+  ): Promise<readonly NamedFile[]> {
     const { name, version } = view
     const files: NamedFile[] = []
     for (const [type, rows] of [
-      ['view', decidedAs('accepted', view, records)],
+      ['view', accepted],
       ['dlq', decidedAs('dlq', view, records)],
     ] as const)
       if (rows.length > 0) {
@@ -129,11 +174,29 @@ export class SimulatedConversions implements ConversionPool {
 
 type View = ViewVersion & { readonly id: string }
 
-function outcomeOf(view: View, records: readonly string[]): ViewOutcome {
+function outcomeOf(view: View, records: readonly string[], duplicates = 0): ViewOutcome {
   const { id: view_id, name: view_name, version: view_version } = view
   const counts = countsOf(view, records)
   const errors = counts.dlq > 0 ? { simulated: counts.dlq } : {}
-  return { view_id, view_name, view_version, ...counts, failed: 0, cast_nulls: 0, errors, last_error: null }
+  const without = duplicates === 0 ? {} : { duplicates }
+  const { accepted, dropped } = counts
+  const written = { ...counts, accepted: accepted - duplicates, dropped: dropped + duplicates }
+  return { view_id, view_name, view_version, ...written, ...without, failed: 0, cast_nulls: 0, errors, last_error: null }
+}
+
+/** Different keys, in their order. */
+function keysOf(records: readonly string[]): readonly number[] {
+  return [...new Set(records.map(keyOf))].toSorted((a, b) => a - b)
+}
+
+function bytesOf(records: readonly string[]): Uint8Array {
+  return Buffer.concat(
+    keysOf(records).map((key) => {
+      const bytes = Buffer.alloc(keyBytes)
+      bytes.writeUInt32BE(key, keyBytes - 4)
+      return bytes
+    }),
+  )
 }
 
 function linesOf(text: string): readonly string[] {

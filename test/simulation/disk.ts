@@ -300,6 +300,18 @@ export class Disk {
     }
   }
 
+  /** Loses the files of each directory in this one. */
+  loseFilesIn(path: string): void {
+    const folder = this.find(path)
+    if (!(folder instanceof Folder)) return
+    for (const each of folder.entries.values())
+      if (each instanceof Folder) {
+        each.entries.clear()
+        each.durable.clear()
+        each.changes = []
+      }
+  }
+
   /** Restores what a person would restore from elsewhere. */
   restore(path: string): void {
     const node = this.find(path)

@@ -71,6 +71,8 @@ function drawWorld(kernel: Kernel): World {
   const copies = drawCopies(kernel.draw('copies'))
   const from = copies === undefined ? 'disk' : kernel.draw('takeover').pick(['disk', 'copies', 'copies of a lost disk'] as const)
   const freezes = kernel.draw('freezes')
+  const hasViewFiles = kernel.draw('view files').chance(0.7)
+  const windowed = kernel.draw('windows')
   const share = () => (draw.chance(0.5) ? 0 : draw.random.fraction() * 0.4)
   return {
     bucketFaults: share(),
@@ -88,7 +90,8 @@ function drawWorld(kernel: Kernel): World {
       segmentMaxAgeSeconds: draw.pick([0, 1, 10]),
       recordsPerSecond: draw.pick([20, 1e6, 1e6]),
       // Jobs of views and their files take most of a history: without them, it comes further.
-      hasViewFiles: kernel.draw('view files').chance(0.7),
+      hasViewFiles,
+      window: hasViewFiles && windowed.chance(0.5) ? windowed.pick(['1m', '1h', '168h']) : null,
       hasCopies: copies !== undefined,
       takeOverAfterMs: isHonest(copies) && from !== 'disk' && kernel.draw('choice').chance(0.8) ? 5_000 : null,
     },
@@ -131,7 +134,7 @@ const jumpsMs = [1_000, 60_000, 86_400_000, 2_592_000_000] as const
 /** From a pause of the runtime to a machine that was suspended. */
 const freezesMs = [100, 3_000, 40_000] as const
 
-const { nodeId, walNodeId } = dataPaths('/data')
+const { nodeId, walNodeId, windows } = dataPaths('/data')
 
 /** A takeover may make a history longer by so many events. */
 const takeOverSteps = 20_000
@@ -200,6 +203,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
     ...{ disks: [disk, adopter?.disk], others, buckets, copyStore, control },
     ...{ sent: clients.sent, mayLackKeys: clients.mayLackKeys, isClockSteady: world.jumpEveryMs === undefined },
     restored: lost?.restored,
+    window: world.settings.window,
   })
   const look = () => {
     problems.push(...checkLaws(state()).broken, ...clients.problems, ...clients.findHeldMemory(world.bounds.maxInFlightBytes))
@@ -345,6 +349,8 @@ function scheduleFaults(node: SimulatedNode, { faults, world }: Setting, problem
       node.stop(process).then((isClean) => isClean && process === 'ingest' && problems.push(...findUnsealed(node.disk)), fail)
     })
   faults.repeat(world.powerEveryMs, `${node.name}: power loss`, () => node.losePower())
+  if (world.settings.window !== null)
+    faults.repeat(3 * world.jobEveryMs, `${node.name}: loss of indexes`, () => node.disk.loseFilesIn(windows))
   if (world.rot !== undefined && !node.name.startsWith(`${firstMachine}-`))
     faults.repeat(world.rot.everyMs, `${node.name}: bit rot`, () => node.disk.decay())
 }

@@ -9,6 +9,7 @@ import { findForgottenKeys, findUncopied } from './copy-laws.ts'
 import { isOfDamaged, isSetAside, miscounted, shownAsDamaged } from './damage-laws.ts'
 import type { Disk } from './disk.ts'
 import { wrongAddition, wrongOutcomes } from './view-laws.ts'
+import { type Delivered, wrongWindows } from './window-laws.ts'
 
 /** A request of a client, with the ids of its records. */
 export type Sent = {
@@ -41,6 +42,8 @@ export type State = {
   readonly mayLackKeys: boolean
   /** Keys are forgotten after a day. */
   readonly isClockSteady: boolean
+  /** The window of the views that have one. */
+  readonly window: string | null
 }
 
 type ListedFile = { readonly key: string; readonly sha256: string; readonly rows: number }
@@ -50,6 +53,8 @@ type Marker = {
   readonly records: number
   readonly records_damaged: number
   readonly endpoint_id: string
+  readonly node_id: string
+  readonly sealed_at: string
   readonly adoption?: string
   readonly log: string
   readonly seq: number
@@ -76,7 +81,8 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
   const [own, adopted] = state.disks
   const disk = adopted ?? own
   const broken: string[] = []
-  const { markers, counts, listed } = readBucket(buckets, adopted !== undefined, broken)
+  const { markers, counts, listed, delivered } = readBucket(buckets, adopted !== undefined, broken)
+  if (state.window !== null) broken.push(...wrongWindows(delivered, state.window, state.isClockSteady))
   broken.push(...storedTooOften(counts, state))
   broken.push(...miscounted(state.disks, markers))
   for (const [key, contents] of buckets.markers)
@@ -200,10 +206,13 @@ function readBucket({ objects }: Buckets, isAdopted: boolean, broken: string[]) 
     }
   }
   const rows = new Map<string, readonly string[]>()
-  for (const { id, records, artifacts, views } of markers) {
+  const delivered: Delivered[] = []
+  for (const marker of markers) {
+    const { id, records, artifacts, views } = marker
     const rowsOf = readerOf({ id, artifacts })
     const ids = rowsOf('parquet')
     broken.push(...wrongOutcomes({ id, views, records: ids, rowsOf }))
+    delivered.push({ ...marker, records: ids, rowsOf })
     if (ids.length !== records) broken.push(`${id}: ${records} records, but ${ids.length} rows`)
     const others = isAdopted ? (readOf.get(id) ?? new Set<string>()) : new Set<string>()
     for (const each of ids) if (!others.has(each)) counts.set(each, (counts.get(each) ?? 0) + 1)
@@ -217,7 +226,7 @@ function readBucket({ objects }: Buckets, isAdopted: boolean, broken: string[]) 
     if (!isAdopted)
       broken.push(...wrongAddition({ ...addition, rowsOf }, commit?.views ?? [], rows.get(addition.commit_id) ?? []))
   }
-  return { markers, counts, listed, rows }
+  return { markers, counts, listed, rows, delivered }
 }
 
 function isMerged(key: string): boolean {

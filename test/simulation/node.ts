@@ -12,7 +12,6 @@ import { stopWhenFenced } from '#delivery/fenced-stop.ts'
 import { composeDelivery } from '#delivery/plane.ts'
 import { MarkerSeal } from '#delivery/publish/marker-seal.ts'
 import type { Backlog } from '#delivery/segments/backlog.ts'
-import type { KeyIndexes } from '#delivery/windows/thread.ts'
 import type { Gate } from '#ingest/gate/gate.ts'
 import type { NodeRoom } from '#ingest/gate/node-room.ts'
 import { composeIngest, type IngestConfig } from '#ingest/plane.ts'
@@ -34,6 +33,7 @@ import { rescuerId, type SimulatedControl } from './control.ts'
 import { type ConversionFault, SimulatedConversions } from './conversions.ts'
 import { type Disk, isDiskFault } from './disk.ts'
 import { type Kernel, Life } from './kernel.ts'
+import { simulatedIndexes } from './key-indexes.ts'
 import { Listener } from './listener.ts'
 
 /** Resources of a node, and how many idempotency keys it remembers. */
@@ -70,8 +70,6 @@ const description: Register = { region: 'loc', ipv4: [], ipv6: [], ingest_addres
 /** How often the node that takes over asks, and for how long. */
 const askMs = 10_000
 const chosenMsMax = 120_000
-/** No view has a window. */
-const keyIndexes = {} as KeyIndexes
 
 type Begun = Pick<System, 'files' | 'random'> & { readonly life: Life }
 
@@ -273,7 +271,8 @@ export class SimulatedNode {
     const clock = await CheckedClock.start({ machine: life.clock, logger }, client, nodeId)
     const fence = await NodeFence.open({ path: paths.nodeFence, files, logger })
     const plane = composeDelivery(config, {
-      ...{ nodeId, control: client, fence, files, clock, machine: life.clock, random, logger, keyIndexes },
+      ...{ nodeId, control: client, fence, files, clock, machine: life.clock, random, logger },
+      keyIndexes: simulatedIndexes(files),
       adoption: await readAdoption(files, paths.nodeAdoption),
       segments: new LocalSegmentSource({ directory: paths.wal, files, clock: life.clock }),
       stores: buckets.storesFor(life, files),

@@ -82,7 +82,8 @@ export class Rot {
     const [name = '', logName = ''] = path.split('/').toReversed()
     if (spared.some(([pattern]) => pattern.test(path)) || (source.test(path) && file.names > 1)) return false
     if (name.startsWith('salt-key')) return this.#takesKey
-    if (/^(node-)?id\b/.test(name)) return this.areIdsKept
+    // Never at one place of both: with the same bit the two would agree.
+    if (/^(node-)?id\b/.test(name)) return this.areIdsKept && offset % 2 === Number(name.startsWith('node'))
     const parsed = parseSegmentName(name)
     if (parsed === undefined) return true
     if (parsed.suffix === 'quarantine') return false

@@ -306,6 +306,24 @@ export const safeguards: readonly Safeguard[] = [
     to: '',
   },
   {
+    name: 'keys of a window are stored before the marker of their segment',
+    file: 'delivery/convert/segment-windows.ts',
+    from: 'await asFault(() => this.#windows?.register(view, this.#segment, built.keys.get(view.view_id) ?? null))',
+    to: 'await asFault(() => this.#windows?.register(view, this.#segment, null))',
+  },
+  {
+    name: 'a segment of a view with a window waits for its turn',
+    file: 'delivery/convert/conversion.ts',
+    from: 'await settlesBefore(this.#run.turn, signal)\n    signal.throwIfAborted()\n    try {\n      await this.#windows.prepare',
+    to: 'try {\n      await this.#windows.prepare',
+  },
+  {
+    name: 'an index that is older than the commits is completed',
+    file: 'delivery/windows/key-windows.ts',
+    from: 'if (!isCurrent) await this.#rebuild(index, view, segment, state, signal)',
+    to: 'if (!isCurrent) await indexes.complete(index, 0)',
+  },
+  {
     name: 'a footer is compared with the frames before it',
     file: 'log/local/read/segment-reader.ts',
     from: 'if (!tally.matches(end.footer, end.offset)) {',

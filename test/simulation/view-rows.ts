@@ -13,9 +13,27 @@ export function decidedAs(as: Decision, view: ViewVersion, records: readonly str
   return records.filter((record) => decisions[crc32(record, salt) % decisions.length] === as)
 }
 
-/** One view of each endpoint has files: more would only make histories longer. */
-function writes({ name }: ViewVersion): boolean {
-  return name.endsWith('_0')
+/** One view of each endpoint has files, and one with a window: more would only make histories longer. */
+function writes(view: ViewVersion): boolean {
+  return view.name.endsWith('_0') || hasWindow(view)
+}
+
+export function hasWindow({ name }: ViewVersion): boolean {
+  return name.endsWith('_window')
+}
+
+/** Few: most records of a history have the key of another one. */
+const keysMax = 12
+
+/** Returns the key by which a view with a window compares a record. */
+export function keyOf(record: string): number {
+  return crc32(record) % keysMax
+}
+
+/** Returns the first record of each key that is not excepted. */
+export function firstOfKeys(records: readonly string[], excepted: ReadonlySet<number>): readonly string[] {
+  const seen = new Set(excepted)
+  return records.filter((record) => seen.size < seen.add(keyOf(record)).size)
 }
 
 export type ViewCounts = Pick<ViewOutcome, 'processed' | 'accepted' | 'dropped' | 'dlq'>
