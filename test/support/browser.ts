@@ -3,29 +3,21 @@
  *
  * Law: what a page logs as an error or throws fails the test, unless the test expects it.
  */
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import axe, { type AxeResults } from 'axe-core'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { test as base, describe, expect } from 'vitest'
 import { Installation } from './installation.ts'
 import { leaveToFixtures } from './left-processes.ts'
-import { until } from './until.ts'
+import { chromiumProgram, firstLink, openBrowser } from './open-browser.ts'
 
 leaveToFixtures()
 
-const program = process.env['INLET_TEST_CHROMIUM']
+export { firstLink, openBrowser }
 
 /** Declares a suite that drives a browser. Without one it is skipped, and its name says so. */
 export function describeInBrowser(name: string, tests: () => void): void {
-  const missing = program === undefined || program === ''
+  const missing = chromiumProgram === ''
   describe.skipIf(missing)(missing ? `${name} (skipped: INLET_TEST_CHROMIUM is not set, see npm run test:services)` : name, tests)
-}
-
-const quiet = ['--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
-
-export async function openBrowser(executablePath = program ?? ''): Promise<Browser> {
-  return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu', ...quiet] })
 }
 
 /** Tests that share a browser and a running Inlet with the others of their file. */
@@ -105,13 +97,6 @@ export class Visitor implements AsyncDisposable {
     await this.#context.close()
     expect(this.complaints, 'what the page complained about').toEqual([])
   }
-}
-
-/** The link that the first start leaves in a file. */
-export async function firstLink({ directory }: Installation): Promise<string> {
-  const path = join(directory, 'sign-in-link')
-  await until('the first sign-in link', () => existsSync(path))
-  return readFileSync(path, 'utf8').trim()
 }
 
 /** Returns what hinders people with assistive technology, as `rule: elements`. */
