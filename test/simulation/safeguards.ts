@@ -312,7 +312,7 @@ export const safeguards: readonly Safeguard[] = [
     to: 'await asFault(() => this.#windows?.register(view, this.#segment, null))',
   },
   {
-    name: 'a segment of a view with a window waits for its turn',
+    name: 'a segment of a view with a window waits for those before it',
     file: 'delivery/convert/conversion.ts',
     from: 'await settlesBefore(this.#run.turn, signal)\n    signal.throwIfAborted()\n    try {\n      await this.#windows.prepare',
     to: 'try {\n      await this.#windows.prepare',
