@@ -96,8 +96,9 @@ const overtaken = new AppError('conflict', 'a later heartbeat of the process is 
  */
 export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number): Promise<void> {
   const { node_id, process, healthy } = heartbeat
-  const facts = factsOf(heartbeat, now)
-  const inOrder = isNotOlder(facts.run, facts.number)
+  const order = orderOf(heartbeat)
+  const facts = { ...factsOf(heartbeat, now), ...order }
+  const inOrder = isNotOlder(order.run, order.number)
   if (heartbeat.process === 'delivery' && heartbeat.lag_base !== undefined) {
     const updated = await db
       .updateTable('node_processes')
@@ -132,7 +133,7 @@ export async function recordHeartbeat(db: Tx, heartbeat: Heartbeat, now: number)
   await replaceBlockedLogs(db, node_id, blocked)
 }
 
-/** Returns the columns that a heartbeat says. */
+/** Returns the columns that a heartbeat says, without its order. */
 export function factsOf(heartbeat: Heartbeat, now: number) {
   const { applied_epoch, healthy, reasons } = heartbeat
   const disk_full = fromFlag(heartbeat.process === 'ingest' && heartbeat.disk_full)
@@ -141,7 +142,7 @@ export function factsOf(heartbeat: Heartbeat, now: number) {
   const lag_version = heartbeat.process === 'delivery' ? (heartbeat.lag_version ?? null) : null
   const known = { applied_epoch, healthy: fromFlag(healthy), reasons: JSON.stringify(reasons), disk_full, leaving, copy_store }
   const kept_position = heartbeat.kept_position === undefined ? null : JSON.stringify(heartbeat.kept_position)
-  const facts = { ...known, kept_position, last_seen_at: now, lag_version, ...orderOf(heartbeat) }
+  const facts = { ...known, kept_position, last_seen_at: now, lag_version }
   if (heartbeat.process !== 'delivery' || !hasReadDisk(heartbeat)) return facts
   const { counted_at } = heartbeat
   return { ...facts, counted_at: counted_at === undefined ? null : Math.min(counted_at, now) }

@@ -30,7 +30,7 @@ export async function recordQuietHeartbeats(
   const recorded = new Set<Heartbeat>()
   // Nearly all are alike: healthy, and at the newest epoch.
   const alike = Map.groupBy(heartbeats, (each) =>
-    JSON.stringify({ ...factsOf(each, now), ...unordered, process: each.process, lag_version: hasBase(each) }),
+    JSON.stringify({ ...factsOf(each, now), process: each.process, lag_version: hasBase(each) }),
   )
   for (const group of alike.values())
     for (const some of inChunks(group)) {
@@ -44,14 +44,11 @@ export async function recordQuietHeartbeats(
   return recorded
 }
 
-/** Alike heartbeats may differ in these, as in the node and its report. */
-const unordered = { run: null, number: null }
-
 /** Returns the nodes whose process has a row. `alike` have the same process and facts, and all or none of them a base. */
 async function updateFacts(db: Tx, alike: readonly Heartbeat[], now: number): Promise<ReadonlySet<string>> {
   const [first] = alike
   if (first === undefined) return new Set()
-  const { lag_version, run, number, ...alikeFacts } = factsOf(first, now)
+  const { lag_version, ...alikeFacts } = factsOf(first, now)
   const facts = first.healthy ? { ...alikeFacts, healthy_at: now } : alikeFacts
   const rows = alike.map((each) => {
     const { run, number } = orderOf(each)
