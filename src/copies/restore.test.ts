@@ -6,13 +6,16 @@ import { crc32 } from 'node:zlib'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import type { FindDelivered } from '#log/log-writer.ts'
 import { pieceBytes, type SegmentPiece } from '#log/segment-piece.ts'
+import type { SegmentRef } from '#log/segment-source.ts'
 import { CopyingNode } from '../../test/support/copying-node.ts'
 import { FaultyStores } from '../../test/support/faulty-stores.ts'
 import { ignoreConditions } from '../../test/support/lying-stores.ts'
 import { copyName } from './copy-names.ts'
 import { encodeCopy } from './copy-object.ts'
 import { countFences } from './fences.ts'
+import { nameOf } from './held-objects.ts'
 import { removeRestored, restoreLog } from './restore.ts'
 import { findWriterState, putWriterState } from './writer-state.ts'
 
@@ -29,15 +32,24 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true, maxRetries: 5 }))
 
 /** A node that has put so many objects, each with a segment, and is gone. */
-async function lost(objects: number): Promise<CopyingNode> {
+function lost(objects: number): Promise<CopyingNode> {
+  return lostWith(Array.from({ length: objects }, (_, seq) => [pieceOf(seq, 0, `text ${seq}`)]))
+}
+
+/** A node that has put an object with each of these, from a number on, and is gone. */
+async function lostWith(objects: readonly (readonly SegmentPiece[])[], from = 0): Promise<CopyingNode> {
   const node = new CopyingNode(stores)
-  await putWriterState(node.store, node.folder, { number: 0, state: { fences: 0, below: { [incarnation]: 0 } } }, never)
-  for (let number = 0; number < objects; number += 1) {
+  await putWriterState(node.store, node.folder, { number: 0, state: { fences: 0, below: { [incarnation]: from } } }, never)
+  for (const [at, pieces] of objects.entries()) {
+    const number = from + at
     const header = { kind: 'pieces', nodeId: node.id, incarnation, number, writer: 'ab'.repeat(16), createdAtMicros: 1 } as const
-    const piece = { logName: 'log', incarnation: 'k3v9x0q2ab', seq: number, at: 0, chunks: [Buffer.from(`text ${number}`)] }
-    await node.store.put(copyName(node.folder, incarnation, number), await encodeCopy(header, [piece]), put)
+    await node.store.put(copyName(node.folder, incarnation, number), await encodeCopy(header, pieces), put)
   }
   return node
+}
+
+function pieceOf(seq: number, at: number, text: string): SegmentPiece {
+  return { logName: 'log', incarnation: 'k3v9x0q2ab', seq, at, chunks: [Buffer.from(text)] }
 }
 
 function restoring(node: CopyingNode, found: SegmentPiece[] = []) {
@@ -46,11 +58,15 @@ function restoring(node: CopyingNode, found: SegmentPiece[] = []) {
       found.push(piece)
       return pieceBytes(piece)
     },
+    async remove(segment: SegmentRef) {
+      for (const piece of found.filter((each) => nameOf(each) === nameOf(segment))) found.splice(found.indexOf(piece), 1)
+    },
     close: async () => undefined,
   }
+  const findDelivered: FindDelivered = async (segments) => segments.filter((segment) => node.delivered.has(nameOf(segment)))
   const logger = createLogger('test', 'silent')
   const { store, folder, clock } = node
-  return { ...system, nodeId: node.id, by: 'another', store, folder, pieces, clock, logger, signal: never }
+  return { ...system, nodeId: node.id, by: 'another', store, folder, pieces, findDelivered, clock, logger, signal: never }
 }
 
 const textsOf = (pieces: readonly SegmentPiece[]) => pieces.map(({ chunks }) => Buffer.concat(chunks).toString('latin1'))
@@ -76,6 +92,23 @@ test('restores what the node put, and takes the number behind it', async () => {
   // Another machine that takes over as well finds the same.
   expect(await restoreLog(restoring(node))).toMatchObject({ objects: 3 })
   expect(await node.store.putIfAbsent(copyName(node.folder, incarnation, 3), Buffer.from('late'), put)).toBe(false)
+})
+
+test('the end of a delivered segment is left out, whose beginning was removed, and the end of any other one is restored', async () => {
+  // Segment 1 began in an object that is removed.
+  const node = await lostWith([[pieceOf(1, 90, 'end of 1'), pieceOf(2, 0, 'all of 2'), pieceOf(3, 40, 'end of 3')]], 7)
+  node.delivered.add(nameOf(pieceOf(1, 0, '')))
+  const pieces: SegmentPiece[] = []
+  expect(await restoreLog(restoring(node, pieces))).toMatchObject({ objects: 1, bytes: 16, damaged: 0 })
+  expect(textsOf(pieces)).toEqual(['all of 2', 'end of 3'])
+})
+
+test('a segment whose beginning was put again, behind its end, is restored as a whole', async () => {
+  const node = await lostWith([[pieceOf(1, 40, 'end of 1')], [pieceOf(1, 0, 'beginning')]])
+  node.delivered.add(nameOf(pieceOf(1, 0, '')))
+  const pieces: SegmentPiece[] = []
+  await restoreLog(restoring(node, pieces))
+  expect(textsOf(pieces)).toEqual(['end of 1', 'beginning'])
 })
 
 test('goes on behind what the node removes meanwhile', async () => {

@@ -5,15 +5,22 @@
  * take the node over, which control decides, the files that are written (log/local/piece-writer.ts), and the delivery of the log.
  * Law: what the node acknowledged with a copy is restored. The fence is there before the first object is read, so an acknowledgement that was
  * made before has its object, and none is made later. A number that is missing ends an incarnation only if the node has not removed it.
+ * Objects of a delivered segment go one by one, and one that it shares with another segment stays: so a segment without its beginning is left out,
+ * if control knows it as delivered. One that is not delivered has lost its beginning, and is restored to be counted.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { System } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
-import type { PieceSink } from '#log/segment-piece.ts'
+import type { FindDelivered } from '#log/log-writer.ts'
+import type { PieceSink, SegmentPiece } from '#log/segment-piece.ts'
+import type { SegmentRef } from '#log/segment-source.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { copyName } from './copy-names.ts'
 import { type CopyObject, encodeCopy, readCopy } from './copy-object.ts'
 import { addFence } from './fences.ts'
+import { nameOf, refOf } from './held-objects.ts'
+import { keysLogName } from './key-copies.ts'
+import { copyLimits } from './limits.ts'
 import { findWriterState, putWriterState } from './writer-state.ts'
 
 export type CopyPlace = {
@@ -29,6 +36,8 @@ export type RestoreOptions = CopyPlace &
     readonly by: string
     /** Takes what is restored. */
     readonly pieces: PieceSink
+    /** Says what the lost node delivered. */
+    readonly findDelivered: FindDelivered
     readonly clock: Clock
     readonly logger: Logger
     readonly signal: AbortSignal
@@ -54,6 +63,7 @@ export async function restoreLog(options: RestoreOptions): Promise<Restored> {
   await addFence(store, folder, by, signal)
   const restored = { objects: 0, bytes: 0, damaged: 0 }
   const ranges: Record<string, readonly [number, number]> = {}
+  const segments = new Map<string, RestoredSegment>()
   try {
     const found = await findWriterState(store, folder, signal)
     for (const incarnation of Object.keys(found?.state.below ?? {})) {
@@ -62,15 +72,49 @@ export async function restoreLog(options: RestoreOptions): Promise<Restored> {
         numbers.push(number)
         restored.objects += 1
         if (object === 'damaged') restored.damaged += 1
-        else for (const piece of object.pieces) restored.bytes += await pieces.write(piece)
+        else for (const piece of object.pieces) restored.bytes += await restorePiece(options, piece, segments)
       }
       const [first, last] = [numbers[0], numbers.at(-1)]
       if (first !== undefined && last !== undefined) ranges[incarnation] = [first, last + 1]
     }
+    restored.bytes -= await removeDeliveredRests(options, segments)
   } finally {
     await pieces.close()
   }
   return { ...restored, ranges }
+}
+
+type RestoredSegment = { readonly ref: SegmentRef; hasBeginning: boolean; bytes: number }
+
+/** Returns its size. */
+async function restorePiece(
+  { pieces }: RestoreOptions,
+  piece: SegmentPiece,
+  segments: Map<string, RestoredSegment>,
+): Promise<number> {
+  const bytes = await pieces.write(piece)
+  // Of keys, any part counts on its own.
+  if (piece.logName === keysLogName) return bytes
+  const segment = segments.get(nameOf(piece)) ?? { ref: refOf(piece), hasBeginning: false, bytes: 0 }
+  if (piece.at === 0) segment.hasBeginning = true
+  segment.bytes += bytes
+  segments.set(nameOf(piece), segment)
+  return bytes
+}
+
+/** Removes segments without a beginning that were delivered. Returns how many bytes they had. */
+async function removeDeliveredRests(
+  { pieces, findDelivered, signal }: RestoreOptions,
+  segments: ReadonlyMap<string, RestoredSegment>,
+): Promise<number> {
+  const rests = [...segments.values()].filter(({ hasBeginning }) => !hasBeginning).map(({ ref }) => ref)
+  let removed = 0
+  for (let at = 0; at < rests.length; at += copyLimits.lookedUpAtOnce)
+    for (const ref of await findDelivered(rests.slice(at, at + copyLimits.lookedUpAtOnce), signal)) {
+      await pieces.remove(ref)
+      removed += segments.get(nameOf(ref))?.bytes ?? 0
+    }
+  return removed
 }
 
 /** Removes what was restored, once all of it is delivered. The fences stay, and the objects that close incarnations. */

@@ -13,6 +13,8 @@ export function pieceBytes({ chunks }: Pick<SegmentPiece, 'chunks'>): number {
 export interface PieceSink {
   /** Returns how many bytes it has. Throws if it names no segment. */
   write(piece: SegmentPiece): Promise<number>
+  /** Removes all that was written of the segment. Idempotent. */
+  remove(segment: SegmentRef): Promise<void>
   /** All that was written is durable then. */
   close(): Promise<void>
 }

@@ -63,6 +63,7 @@ describeGateway('copies on S3', (gateway) => {
         pieces.push(piece)
         return pieceBytes(piece)
       },
+      remove: async () => undefined,
       close: async () => undefined,
     }
     const signal = new AbortController().signal
@@ -74,6 +75,7 @@ describeGateway('copies on S3', (gateway) => {
       nodeId,
       by: 'another',
       pieces: sink,
+      findDelivered: async () => [],
       clock: systemClock,
       logger,
       signal,

@@ -17,8 +17,6 @@ import { startMs } from './kernel.ts'
 
 export const accountId = 'aaaaaaaa-aaaa-4aaa-aaaa-aaaaaaaaaaaa'
 export const endpointIds = ['11111111-1111-4111-a111-111111111111', '22222222-2222-4222-a222-222222222222'] as const
-/** Has two copies of each record, in worlds with a copy store. */
-export const copiedEndpointId = endpointIds[0]
 const viewsOfEndpoint = 3
 const destinationId = '7f0e4d1c-5b2a-4f6e-9c3d-2a1b0c9d8e7f'
 
@@ -34,15 +32,15 @@ export type Settings = {
   readonly hasViewFiles: boolean
   /** The window of one view of each endpoint. Null: none has one. */
   readonly window: string | null
-  /** Whether records of the first endpoint are in the copy store before they are acknowledged. */
-  readonly hasCopies: boolean
+  /** Records of these endpoints are in the copy store before they are acknowledged. */
+  readonly copiedEndpoints: readonly string[]
   /** A node that is silent for so long is given to another one. Null: a person decides. */
   readonly takeOverAfterMs: number | null
 }
 
 /** Opens a copy of its own. */
 export async function openDatabase(drawn: Settings): Promise<Store> {
-  const { segmentBytes, segmentMaxAgeSeconds, recordsPerSecond, hasViewFiles, window, hasCopies } = drawn
+  const { segmentBytes, segmentMaxAgeSeconds, recordsPerSecond, hasViewFiles, window, copiedEndpoints } = drawn
   statements ??= await dump(await furnish(openMemory()))
   const store = openMemory()
   for (const statement of statements) await sql.raw(statement).execute(store.db)
@@ -50,7 +48,8 @@ export async function openDatabase(drawn: Settings): Promise<Store> {
   await store.db.updateTable('endpoints').set(settings).execute()
   const quotas = JSON.stringify({ records_per_second: recordsPerSecond })
   await store.db.updateTable('accounts').set({ quotas }).execute()
-  if (hasCopies) await store.db.updateTable('endpoints').set({ copies: 2 }).where('id', '=', copiedEndpointId).execute()
+  if (copiedEndpoints.length > 0)
+    await store.db.updateTable('endpoints').set({ copies: 2 }).where('id', 'in', copiedEndpoints).execute()
   if (window !== null) {
     const definition = JSON.stringify({ ...plain, dedupe_by: ['id'], dedupe_within: window })
     await store.db

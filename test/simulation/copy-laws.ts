@@ -3,7 +3,6 @@ import { Buffer } from 'node:buffer'
 import { keysLogName } from '#copies/key-copies.ts'
 import { digestsOf } from '#ingest/idempotency/request-digests.ts'
 import type { Buckets } from './bucket.ts'
-import { copiedEndpointId } from './control-database.ts'
 import type { Sent, State } from './laws.ts'
 
 /** An object of pieces, or one that closes an incarnation. */
@@ -34,25 +33,34 @@ function heldIn({ objects }: Buckets): readonly Held[] {
   })
 }
 
-/** Objects that a takeover would find: from the number that the node says, up to the first that is missing. */
-function restorableIn(copyStore: Buckets): readonly Held[] {
-  const held = new Map(heldIn(copyStore).map((each) => [nameOf(each), each]))
+/** Below which numbers the node needs no objects, by incarnation, as it says. */
+function boundariesIn(copyStore: Buckets): ReadonlyMap<string, Readonly<Record<string, number>>> {
   const newest = new Map<string, string>()
   for (const [key, body] of [...copyStore.objects].toSorted(([one], [other]) => (one < other ? -1 : 1))) {
     const [, nodeId] = stateName.exec(key) ?? []
     if (nodeId !== undefined) newest.set(nodeId, body.toString())
   }
-  return [...newest].flatMap(([nodeId, state]) => {
-    const { below } = JSON.parse(state) as { readonly below: Readonly<Record<string, number>> }
-    return Object.entries(below).flatMap(([incarnation, from]) => {
+  return new Map([...newest].map(([nodeId, state]) => [nodeId, JSON.parse(state).below]))
+}
+
+/** Whether the node has removed copies of what is delivered. */
+export function hasRemovedCopies(copyStore: Buckets, nodeId: string): boolean {
+  return Object.values(boundariesIn(copyStore).get(nodeId) ?? {}).some((from) => from > 0)
+}
+
+/** Objects that a takeover would find: from the number that the node says, up to the first that is missing. */
+function restorableIn(copyStore: Buckets): readonly Held[] {
+  const held = new Map(heldIn(copyStore).map((each) => [nameOf(each), each]))
+  return [...boundariesIn(copyStore)].flatMap(([nodeId, below]) =>
+    Object.entries(below).flatMap(([incarnation, from]) => {
       const found: Held[] = []
       for (let number = from; ; number += 1) {
         const object = held.get(nameOf({ nodeId, incarnation, number }))
         if (object === undefined) return found
         found.push(object)
       }
-    })
-  })
+    }),
+  )
 }
 
 function nameOf({ nodeId, incarnation, number }: Pick<Held, 'nodeId' | 'incarnation' | 'number'>): string {
@@ -67,11 +75,11 @@ function idsOf(body: Buffer): ReadonlySet<string> {
   return ids
 }
 
-/** Acknowledged records that are neither copied nor in a row. */
+/** Acknowledged records that are neither copied nor in a row. `sent` is what endpoints with two copies were sent. */
 export function findUncopied(copyStore: Buckets, sent: readonly Sent[], isInRow: (line: string) => boolean): readonly string[] {
   const held = restorableIn(copyStore)
-  return sent.flatMap(({ endpoint, ids, lines, isAcknowledged }) =>
-    endpoint !== copiedEndpointId || !isAcknowledged
+  return sent.flatMap(({ ids, lines, isAcknowledged }) =>
+    !isAcknowledged
       ? []
       : ids.flatMap((id, at) =>
           isInRow(lines[at] ?? '') || held.some((each) => each.ids.has(id))
@@ -89,7 +97,7 @@ export function findForgottenKeys(copyStore: Buckets, sent: readonly Sent[]): re
     return held.some(({ keys }) => keys?.includes(id))
   }
   return sent.flatMap(({ endpoint, ids: [first = ''], key, isAcknowledged }) =>
-    endpoint !== copiedEndpointId || !isAcknowledged || key === undefined || held.some(({ ids }) => ids.has(first))
+    !isAcknowledged || key === undefined || held.some(({ ids }) => ids.has(first))
       ? []
       : isKept(endpoint, key)
         ? []

@@ -53,6 +53,22 @@ export function isOfDamaged(key: string, disks: Disks): boolean {
   return disks.some((disk) => disk?.rot.taken.keys().some((segment) => key.includes(objectOf(segment))))
 }
 
+/** Damaged files that were restored from copies of a disk without damage. */
+export function damagedByRestore([own, adopted]: Disks): readonly string[] {
+  if (adopted === undefined || [own, adopted].some(({ rot }) => rot.taken.size > 0 || rot.paths.size > 0)) return []
+  const damaged = segmentFiles(adopted).filter((name) => name.endsWith('.quarantine'))
+  return damaged.map((name) => `${name} was restored, and is damaged`)
+}
+
+/** Names of the files of segments, under that of their log. */
+export function segmentFiles(disk: Disk): readonly string[] {
+  return disk
+    .list(wal)
+    .filter(({ kind, name }) => kind === 'directory' && name.includes('-'))
+    .flatMap(({ name }) => disk.list(`${wal}/${name}`).map((file) => `${name}/${file.name}`))
+    .filter((name) => /\/\d{12}-/.test(name))
+}
+
 function has(disk: Disk | undefined, segment: string, suffix: string): boolean {
   return disk?.find(`${wal}/${nameOf(segment)}.${suffix}`) !== undefined
 }

@@ -54,7 +54,9 @@ type World = {
   /** How often a bit flips on each disk, and the share of reads that are wrong in one. Undefined: never. */
   readonly rot: { readonly everyMs: number; readonly misreads: number } | undefined
   /** The copy store. Undefined: there is none. */
-  readonly copies: { readonly meanMs: number; readonly faults: number; readonly staleChanges: number } | undefined
+  readonly copies:
+    | { readonly meanMs: number; readonly faults: number; readonly staleChanges: number; readonly isFit: boolean }
+    | undefined
   /** How often the clock of a machine jumps. Undefined: never. */
   readonly jumpEveryMs: number | undefined
   /** How often processes of a machine stand still for a while. Undefined: never. */
@@ -67,8 +69,8 @@ type World = {
 function drawWorld(kernel: Kernel): World {
   const draw = kernel.draw('world')
   // In some, processes live long enough to stop, and to be found wrong later.
-  const lifetime = kernel.draw('lifetime').pick([1, 1, 10])
-  const copies = drawCopies(kernel.draw('copies'))
+  const copies = drawCopies(kernel.draw('copies'), kernel.draw('fit copy store'))
+  const lifetime = kernel.draw('lifetime').pick([1, 1, 10]) * (copies?.isFit ? 10 : 1)
   const from = copies === undefined ? 'disk' : kernel.draw('takeover').pick(['disk', 'copies', 'copies of a lost disk'] as const)
   const freezes = kernel.draw('freezes')
   const hasViewFiles = kernel.draw('view files').chance(0.7)
@@ -92,7 +94,7 @@ function drawWorld(kernel: Kernel): World {
       // Jobs of views and their files take most of a history: without them, it comes further.
       hasViewFiles,
       window: hasViewFiles && windowed.chance(0.5) ? windowed.pick(['1m', '1h', '168h']) : null,
-      hasCopies: copies !== undefined,
+      copiedEndpoints: copies === undefined ? [] : endpointIds.slice(0, kernel.draw('copied endpoints').pick([1, 2])),
       takeOverAfterMs: isHonest(copies) && from !== 'disk' && kernel.draw('choice').chance(0.8) ? 5_000 : null,
     },
     bounds: {
@@ -103,7 +105,7 @@ function drawWorld(kernel: Kernel): World {
     recoveryWaitMs: draw.pick([0, 1_000]),
     diskMs: draw.pick([0.05, 0.5, 5]),
     adoption: draw.chance(from === 'disk' ? 0.4 : 0.7)
-      ? { cutMs: draw.between(600, 4_000), copyMs: draw.between(0, 4_000), from }
+      ? { cutMs: draw.between(600, 4_000), copyMs: draw.between(0, 4_000), from, isLate: kernel.draw('late loss').chance(0.5) }
       : undefined,
     // Damage of a disk is counted by that disk.
     rot:
@@ -122,10 +124,12 @@ function isHonest(copies: World['copies']): boolean {
   return copies !== undefined && copies.staleChanges === 0 && copies.faults < 0.2
 }
 
-function drawCopies(draw: Draw): World['copies'] {
+/** Most stores are fit: a process that starts soon passes its check of the store, and has copies for a while. */
+function drawCopies(draw: Draw, ofFit: Draw): World['copies'] {
   if (draw.chance(0.6)) return undefined
-  const faults = draw.chance(0.5) ? 0 : draw.random.fraction() * 0.4
-  return { meanMs: draw.pick([2, 20, 500]), faults, staleChanges: draw.pick([0, 5, 50]) }
+  const isFit = ofFit.chance(0.75)
+  const faults = draw.chance(0.5) ? 0 : draw.random.fraction() * (isFit ? 0.01 : 0.4)
+  return { meanMs: draw.pick(isFit ? [2, 5, 20] : [2, 20, 500]), faults, staleChanges: draw.pick([0, 5, 50]), isFit }
 }
 
 /** From a second to a month. */
@@ -203,6 +207,7 @@ async function runIn(kernel: Kernel, { seed, steps, kept }: Plan): Promise<Histo
     ...{ disks: [disk, adopter?.disk], others, buckets, copyStore, control },
     ...{ sent: clients.sent, mayLackKeys: clients.mayLackKeys, isClockSteady: world.jumpEveryMs === undefined },
     restored: lost?.restored,
+    copiedEndpoints: world.settings.copiedEndpoints,
     window: world.settings.window,
   })
   const look = () => {

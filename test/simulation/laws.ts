@@ -4,9 +4,8 @@ import type { Receipt } from '#ingest/gate/receipt.ts'
 import type { ViewOutcome } from '#model/commit.ts'
 import { type Buckets, digest, isMarker } from './bucket.ts'
 import { firstMachine, type SimulatedControl } from './control.ts'
-import { copiedEndpointId } from './control-database.ts'
 import { findForgottenKeys, findUncopied } from './copy-laws.ts'
-import { isOfDamaged, isSetAside, miscounted, shownAsDamaged } from './damage-laws.ts'
+import { damagedByRestore, isOfDamaged, isSetAside, miscounted, segmentFiles, shownAsDamaged } from './damage-laws.ts'
 import type { Disk } from './disk.ts'
 import { wrongAddition, wrongOutcomes } from './view-laws.ts'
 import { type Delivered, wrongWindows } from './window-laws.ts'
@@ -37,6 +36,8 @@ export type State = {
   readonly control: SimulatedControl
   readonly sent: readonly Sent[]
   /** Set if the machine that adopts has only what the copy store had, and whether it has that. */
+  /** Those whose records have two copies. */
+  readonly copiedEndpoints: readonly string[]
   readonly restored: { readonly isDone: boolean } | undefined
   /** Whether a disk failed so that a node may have forgotten keys, as docs/ingest.md says. */
   readonly mayLackKeys: boolean
@@ -108,16 +109,18 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
   )
   const left = [...segments, ...unrecorded.map(({ id }) => `report of ${id}`)]
   if (restored?.isDone === false) left.push('a takeover')
+  if (restored !== undefined) broken.push(...damagedByRestore(state.disks))
+  const copied = sent.filter(({ endpoint }) => state.copiedEndpoints.includes(endpoint))
   // Copies of damaged segments go with what is left of them.
   if (state.copyStore !== undefined && own.rot.taken.size === 0)
-    broken.push(...findUncopied(state.copyStore, sent, (line) => counts.has(line)))
+    broken.push(...findUncopied(state.copyStore, copied, (line) => counts.has(line)))
   if (state.copyStore !== undefined && adopted === undefined && state.isClockSteady && !state.mayLackKeys)
-    broken.push(...findForgottenKeys(state.copyStore, sent))
+    broken.push(...findForgottenKeys(state.copyStore, copied))
   if (left.length === 0) {
     const damaged = shownAsDamaged(state.disks, markers)
     // Records with one copy are lost with a disk, and stay on that of a machine that lost its place.
     const isElsewhere = (endpoint: string, id: string) =>
-      restored === undefined ? adopted !== undefined && own.holds(`"${id}"`) : endpoint !== copiedEndpointId
+      restored === undefined ? adopted !== undefined && own.holds(`"${id}"`) : !state.copiedEndpoints.includes(endpoint)
     for (const { machine, endpoint, ids, lines, isAcknowledged } of sent)
       for (const [at, id] of ids.entries()) {
         const isExcused = damaged.has(id) || (machine === firstMachine && isElsewhere(endpoint, id))
@@ -338,9 +341,5 @@ export function findUnsealed(disk: Disk): readonly string[] {
 
 /** Segments that are not delivered. */
 function leftIn(disk: Disk): string[] {
-  return disk
-    .list(wal)
-    .filter(({ kind, name }) => kind === 'directory' && name.includes('-'))
-    .flatMap(({ name }) => disk.list(`${wal}/${name}`).map((file) => `${name}/${file.name}`))
-    .filter((name) => /\/\d{12}-/.test(name) && !name.includes('.quarantine'))
+  return segmentFiles(disk).filter((name) => !name.includes('.quarantine'))
 }

@@ -5,14 +5,19 @@
 import { copyFolder, writerName } from '#copies/copy-names.ts'
 import type { Buckets } from './bucket.ts'
 import type { SimulatedControl } from './control.ts'
+import { hasRemovedCopies } from './copy-laws.ts'
 import type { Faults } from './faults.ts'
 import type { Kernel } from './kernel.ts'
 import type { SimulatedNode } from './node.ts'
 
-/** `cutMs`: when it is cut off. `copyMs`: how long after that it is replaced. */
+/**
+ * `cutMs`: when it is cut off. `copyMs`: how long after that it is replaced. `isLate`: if copies are restored, both wait until the first of them are
+ * removed.
+ */
 export type Loss = {
   readonly cutMs: number
   readonly copyMs: number
+  readonly isLate: boolean
   readonly from: 'disk' | 'copies' | 'copies of a lost disk'
 }
 
@@ -32,6 +37,7 @@ const takeOverMs = 60_000
 const chosenMs = 60_000
 /** In many worlds a node has copies only after a while. */
 const beforeMs = 10_000
+const beforeLateMs = 30_000
 /** A machine that is cut off may go on meanwhile. */
 const afterwardsMs = 3_000
 
@@ -43,6 +49,7 @@ export class LostMachine {
   constructor(options: LostMachineOptions) {
     const { kernel, loss } = options
     this.#options = options
+    if (loss.isLate && !this.#isDiskCopied) return
     kernel.after(loss.cutMs, 'cut off', () => this.#cut())
     kernel.after(loss.cutMs + loss.copyMs, 'adoption', () => this.#replace())
   }
@@ -55,8 +62,9 @@ export class LostMachine {
   /** Goes on with the faults until another machine has the place, if copies are restored: most histories are over before. */
   async finish(isOver: () => boolean): Promise<void> {
     if (this.#isDiskCopied) return
-    const { kernel, control } = this.#options
-    await kernel.runUntil(() => isOver() || this.#hasCopies(), beforeMs)
+    const { kernel, control, loss } = this.#options
+    const isDue = () => (loss.isLate ? this.#hasRemovedCopies() : this.#hasCopies())
+    await kernel.runUntil(() => isOver() || isDue(), loss.isLate ? beforeLateMs : beforeMs)
     this.#cut()
     this.#replace()
     if (this.#other === undefined) return
@@ -101,5 +109,9 @@ export class LostMachine {
     const { node, control, copyStore } = this.#options
     const id = control.ids.get(node.name)
     return id !== undefined && control.hasJoined(id) && copyStore?.objects.has(writerName(copyFolder('', id), 0)) === true
+  }
+  #hasRemovedCopies(): boolean {
+    const { node, control, copyStore } = this.#options
+    return copyStore !== undefined && hasRemovedCopies(copyStore, control.ids.get(node.name) ?? '')
   }
 }

@@ -146,10 +146,12 @@ export class SimulatedNode {
   async #restore({ life, files, random }: Begun): Promise<Restored | undefined> {
     const { lostId, copyStore, control, name } = this.#options
     if (lostId === undefined || copyStore === undefined) return undefined
-    const client = control.clientFor(life, name, lostId)
     const place = { store: copyStore.storeFor(life, files), folder: copyFolder('', lostId) }
-    const own = { findCommits: client.findCommits, takeOver: (lost: TakeOver) => control.giveLost(life, name, lost) }
-    const options = { by: rescuerId, nodeId: lostId, control: own, place, paths, files, random, logger, clock: life.clock }
+    const own = {
+      control: { takeOver: (lost: TakeOver) => control.giveLost(life, name, lost) },
+      asLost: async () => control.clientFor(life, name, lostId),
+    }
+    const options = { by: rescuerId, nodeId: lostId, ...own, place, paths, files, random, logger, clock: life.clock }
     const isByItself = await this.#isGiven(life, lostId)
     if (isByItself) void this.#renew(life, lostId)
     for (;;)

@@ -306,6 +306,12 @@ export const safeguards: readonly Safeguard[] = [
     to: '',
   },
   {
+    name: 'the end of a delivered segment, whose beginning is removed, is not restored',
+    file: 'copies/restore.ts',
+    from: 'restored.bytes -= await removeDeliveredRests(options, segments)',
+    to: '',
+  },
+  {
     name: 'keys of a window are stored before the marker of their segment',
     file: 'delivery/convert/segment-windows.ts',
     from: 'await asFault(() => this.#windows?.register(view, this.#segment, built.keys.get(view.view_id) ?? null))',

@@ -98,9 +98,20 @@ async function restoreAdopted(options: AdoptCopyOptions, by: string, place: Copy
   const directory = join(config.paths.data, 'taken-over', nodeId)
   const { paths } = withDataDirectory(config, directory)
   const own = await NodeCredential.open(by, config.paths.nodeCredential, system)
-  const control = await ControlClient.open({ ...controlOf(config), pin: null, credential: own, files, clock })
+  const openControl = (credential: NodeCredential) =>
+    ControlClient.open({ ...controlOf(config), pin: null, credential, files, clock })
+  const control = await openControl(own)
   await setReplacedAside(options, directory)
-  const restored = await restoreCopies({ isByItself: false, ...options, ...system, by, control, place, paths })
+  const restored = await restoreCopies({
+    isByItself: false,
+    ...options,
+    ...system,
+    by,
+    control,
+    asLost: openControl,
+    place,
+    paths,
+  })
   const { damaged } = restored
   let isDelivered = false
   return {

@@ -30,11 +30,11 @@ async function furnished() {
     async takeOver() {
       given += 1
     },
-    findCommits: async () => ({ commits: [], may_lack: false }),
   }
+  const asLost = async () => ({ findCommits: async () => ({ commits: [], may_lack: false }) })
   const restore = (isByItself: boolean) =>
     restoreCopies({
-      ...{ ...system, nodeId: node.id, by: 'another', control, place: { store, folder }, isByItself, stopping: signal },
+      ...{ ...system, nodeId: node.id, by: 'another', control, asLost, place: { store, folder }, isByItself, stopping: signal },
       ...{ paths: dataPaths(join(directory, 'data')), logger: createLogger('test', 'silent') },
     })
   return { lie, restore, given: () => given }

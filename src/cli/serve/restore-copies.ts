@@ -16,6 +16,9 @@ import { readTrimmed } from '#lib/read-or-create.ts'
 import type { System } from '#lib/system.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { UserError } from '#lib/user-error.ts'
+import type { FindDelivered } from '#log/log-writer.ts'
+import type { SegmentRef } from '#log/segment-source.ts'
+import { commitId } from '#model/commit.ts'
 import { nodeLimits } from '#model/limits.ts'
 import { type Control, ControlError, controlTimeoutMs } from '#node/control-client.ts'
 import { NodeCredential } from '#node/credential.ts'
@@ -30,7 +33,9 @@ export type RestoreCopiesOptions = Pick<System, 'files' | 'random'> & {
   readonly nodeId: string
   /** The node that takes over. */
   readonly by: string
-  readonly control: Pick<Control, 'takeOver' | 'findCommits'>
+  readonly control: Pick<Control, 'takeOver'>
+  /** Calls control as the lost node, once this machine has its place. */
+  readonly asLost: (credential: NodeCredential) => Promise<Pick<Control, 'findCommits'>>
   readonly place: CopyPlace
   /** Whether no person has said that the lost machine is off. */
   readonly isByItself: boolean
@@ -50,18 +55,20 @@ export async function restoreCopies(options: RestoreCopiesOptions): Promise<Rest
 }
 
 async function restoreOnce(options: RestoreCopiesOptions, done: string): Promise<Restored> {
-  const { nodeId, control, by, place, paths, files, random, logger, clock, stopping } = options
+  const { nodeId, by, place, paths, files, random, logger, clock, stopping } = options
   // Before control gives the node away: with another prefix nothing would be restored, and that would look like success.
   if (!(await hasCopies(place, stopping)))
     throw new UserError(`the copy store has nothing of node ${nodeId}: set INLET_COPY_URL to that of the lost node`)
   if (options.isByItself) await assertFences(options)
   await writeDurably(files, paths.nodeId, Buffer.from(`${nodeId}\n`))
-  const { secret } = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
-  await takeOver({ ...options, secret })
+  const credential = await NodeCredential.open(nodeId, paths.nodeCredential, { files, random })
+  await takeOver({ ...options, secret: credential.secret })
+  const control = await options.asLost(credential)
   await untilCommitsAreKnown({ nodeId, control, logger, clock, stopping })
   const { wal, storedRequests } = paths
   const pieces = await RestoredPieces.open({ files, wal, storedRequests })
-  const restored = await restoreLog({ ...place, random, nodeId, by, pieces, logger, clock, signal: stopping })
+  const findDelivered = findDeliveredBy({ nodeId, control, clock })
+  const restored = await restoreLog({ ...place, random, nodeId, by, pieces, findDelivered, logger, clock, signal: stopping })
   await writeDurably(files, paths.walNodeId, Buffer.from(`${nodeId}\n`))
   await writeDurably(files, done, Buffer.from(`${JSON.stringify(restored)}\n`))
   const { ranges: _, ...counts } = restored
@@ -118,7 +125,7 @@ async function untilCommitsAreKnown({
   logger,
   clock,
   stopping,
-}: Pick<TakeOverOptions, 'control' | 'nodeId' | 'logger' | 'clock' | 'stopping'>): Promise<void> {
+}: FindDeliveredOptions & Pick<TakeOverOptions, 'logger' | 'stopping'>): Promise<void> {
   const waitUntil = clock.monotonic() + commitsMsMax
   logger.notice({ node_id: nodeId }, 'control reads what the lost node delivered and did not report, which takes a minute')
   let reason = ''
@@ -135,4 +142,26 @@ async function untilCommitsAreKnown({
     await sleep(clock, askMs, stopping)
   }
   logger.warn({ node_id: nodeId, reason }, 'commits of the lost node may not be known: the adoption goes on, and markers decide')
+}
+
+type FindDeliveredOptions = Pick<RestoreCopiesOptions, 'nodeId' | 'clock'> & { readonly control: Pick<Control, 'findCommits'> }
+
+/** Returns how to ask control what the lost node delivered. */
+function findDeliveredBy({ nodeId, control, clock }: FindDeliveredOptions): FindDelivered {
+  const idOf = ({ incarnation, seq }: SegmentRef) => commitId(nodeId, incarnation, seq)
+  return async (segments, stopping) => {
+    const askUntil = clock.monotonic() + waitMsMax
+    for (;;)
+      try {
+        const signal = AbortSignal.any([stopping, clock.timeout(controlTimeoutMs)])
+        const { commits } = await control.findCommits(segments.map(idOf), signal)
+        const known = new Set(commits.map(({ id }) => id))
+        return segments.filter((segment) => known.has(idOf(segment)))
+      } catch (error) {
+        stopping.throwIfAborted()
+        if (clock.monotonic() >= askUntil)
+          throw new UserError(`control did not say what the lost node delivered (${errorMessage(error)}); try again`)
+        await sleep(clock, askMs, stopping)
+      }
+  }
 }

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -8,6 +8,7 @@ import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { FrameInput } from '#log/frame.ts'
+import type { SegmentRef } from '#log/segment-source.ts'
 import { newId } from '#model/id.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
@@ -88,6 +89,21 @@ test('the keys of a segment are restored, and known to the node that takes over'
   for (const isRepeated of [false, true]) expect(await send(requests, 'd', 9)).toMatchObject({ seq: 9, isRepeated })
   expect(requests.problems()).toEqual([])
   await requests.stop()
+})
+
+test('what is removed leaves no file, and what stays of the log is whole', async () => {
+  const wal = join(directory, 'wal')
+  const pieces = await RestoredPieces.open({ files: systemFiles, wal, storedRequests: join(directory, 'adopted') })
+  const [removed, kept] = [1, 2].map((seq) => ({ logName: endpoint, seq, incarnation: 'k3v9x0q2ab' })) as [SegmentRef, SegmentRef]
+  await pieces.write({ ...removed, at: 90, chunks: [Buffer.from('its end')] })
+  await pieces.write({ ...kept, at: 0, chunks: [Buffer.from('all')] })
+  // Also once more.
+  for (let attempt = 0; attempt < 2; attempt += 1) await pieces.remove(removed)
+  await pieces.write({ ...kept, at: 3, chunks: [Buffer.from(' of it')] })
+  await pieces.close()
+  const [file = '', ...others] = await readdir(join(wal, endpoint))
+  expect(others).toEqual([])
+  expect(await readFile(join(wal, endpoint, file), 'utf8')).toBe('all of it')
 })
 
 test('keys that a node lets go are not found again', async () => {

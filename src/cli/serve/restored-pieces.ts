@@ -11,6 +11,7 @@ import { decodeStoredRequest, STORED_REQUEST_BYTES, type StoredRequest } from '#
 import type { Files, OpenFile } from '#lib/files.ts'
 import { PieceWriter } from '#log/local/piece-writer.ts'
 import { type PieceSink, pieceBytes, type SegmentPiece } from '#log/segment-piece.ts'
+import type { SegmentRef } from '#log/segment-source.ts'
 
 export type RestoredPiecesOptions = { readonly files: Files; readonly wal: string; readonly storedRequests: string }
 
@@ -42,6 +43,11 @@ export class RestoredPieces implements PieceSink {
     if (requests.length > 0 && (this.#ends.has(piece.seq) || this.#ends.size < hoursMax))
       await this.#append(piece.seq, Buffer.concat(requests))
     return pieceBytes(piece)
+  }
+
+  /** Of a segment of records. */
+  async remove(segment: SegmentRef): Promise<void> {
+    await this.#log.remove(segment)
   }
 
   async close(): Promise<void> {

@@ -2,6 +2,7 @@
 import { dirname, join } from 'node:path'
 import type { Files, OpenFile } from '#lib/files.ts'
 import { type PieceSink, pieceBytes, type SegmentPiece } from '../segment-piece.ts'
+import type { SegmentRef } from '../segment-source.ts'
 import { isLogName, parseSegmentName, segmentName } from './format/segment-file.ts'
 
 export class PieceWriter implements PieceSink {
@@ -16,11 +17,7 @@ export class PieceWriter implements PieceSink {
   }
 
   async write(piece: SegmentPiece): Promise<number> {
-    const name = segmentName(piece, 'open')
-    // They come from a store, and become the names of files.
-    if (!isLogName(piece.logName) || parseSegmentName(name) === undefined)
-      throw new Error(`a piece names no segment: ${JSON.stringify(`${piece.logName}/${name}`)}`)
-    const path = join(this.#directory, piece.logName, name)
+    const path = this.#pathOf(piece)
     if (this.#open?.path !== path) {
       await this.close()
       await this.#files.makeDirectory(dirname(path))
@@ -31,6 +28,13 @@ export class PieceWriter implements PieceSink {
     return pieceBytes(piece)
   }
 
+  async remove(segment: SegmentRef): Promise<void> {
+    const path = this.#pathOf(segment)
+    await this.close()
+    await this.#files.remove(path)
+    await this.#files.syncDirectory(dirname(path))
+  }
+
   async close(): Promise<void> {
     const open = this.#open
     this.#open = undefined
@@ -38,5 +42,13 @@ export class PieceWriter implements PieceSink {
     await open.sync()
     await open.close()
     await this.#files.syncDirectory(dirname(open.path))
+  }
+
+  #pathOf(segment: SegmentRef): string {
+    const name = segmentName(segment, 'open')
+    // They come from a store, and become the names of files.
+    if (!isLogName(segment.logName) || parseSegmentName(name) === undefined)
+      throw new Error(`a piece names no segment: ${JSON.stringify(`${segment.logName}/${name}`)}`)
+    return join(this.#directory, segment.logName, name)
   }
 }
