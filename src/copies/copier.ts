@@ -146,8 +146,9 @@ export class Copier {
     return last ?? this.#gather()
   }
 
-  /** Resolves once all that was handed in by now is copied. Rejects with a CopyError. */
+  /** Resolves once all that was handed in by now is copied. Rejects with a CopyError, also once this writer has ended: it forgets then what it refuses. */
   whenCopied(): Promise<void> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended)
     return (this.#gathering ?? this.#closed.at(-1))?.answer.promise ?? Promise.resolve()
   }
 

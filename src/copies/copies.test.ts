@@ -129,6 +129,16 @@ test('the key of what this process has copied is not copied again with a repetit
   for (const seq of seqs) await node.copies.whenCopied('log', seq, keyOf)
 })
 
+test('a repetition is refused once the copies have stopped, which the log has not yet', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  const before = await node.storeRecord('a')
+  await expect(node.copies.whenCopied('log', before, noKey)).resolves.toBeUndefined()
+  await node.copies.stop(AbortSignal.abort())
+  const { seq, copied } = await node.append('b', 'other')
+  await expect(copied).rejects.toMatchObject({ reason: 'unavailable' })
+  await expect(node.copies.whenCopied('other', seq, noKey)).rejects.toMatchObject({ reason: 'unavailable' })
+})
+
 test('a repetition is refused while the log cannot be listed', async () => {
   const node = await new CopyingNode(stores).startWithStore()
   const seq = await node.storeRecord('copied')
