@@ -109,6 +109,8 @@ class Scan {
   hasGroupBehindDamage = false
   #holes = 0
   #provenHoles = 0
+  /** Of the last one, which may begin where another one ends, if the disk reads the same bytes in two ways. */
+  #lastHoleBytes = 0
   #endsInFrame = false
 
   constructor(hasHeader: boolean, salt: Salt | undefined, end: number) {
@@ -133,6 +135,7 @@ class Scan {
 
   addDamage({ offset, bytes }: Damage): void {
     if (this.footer === undefined) this.#holes += 1
+    this.#lastHoleBytes = bytes
     const last = this.damage.at(-1)
     if (last !== undefined && last.offset + last.bytes === offset)
       this.damage.splice(-1, 1, { offset: last.offset, bytes: last.bytes + bytes })
@@ -145,7 +148,7 @@ class Scan {
     const last = this.damage.at(-1)
     if (last === undefined || last.offset + last.bytes < this.#end) this.damage.push({ offset: this.#end, bytes: 0 })
     // The last hole may be no more than the footer.
-    else if (!this.#endsInFrame && this.#end - (this.runs.at(-1)?.end ?? HEADER_BYTES) <= FOOTER_BYTES) this.#holes -= 1
+    else if (!this.#endsInFrame && this.#lastHoleBytes <= FOOTER_BYTES) this.#holes -= 1
   }
 
   lostRecords(isSealed: boolean): number {
