@@ -159,6 +159,7 @@ export class Copier {
 
   /** Copies what was handed in, until the signal aborts. */
   async stop(signal: AbortSignal): Promise<void> {
+    if (this.#ended !== undefined) return
     if (this.#gathering !== undefined) this.#close(this.#gathering)
     await settlesBefore(this.whenCopied(), signal).catch(() => undefined)
     this.#end(new CopyError('unavailable', 'the node stops'))

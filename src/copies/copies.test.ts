@@ -11,6 +11,7 @@ import { FailingDisk } from '../../test/support/failing-disk.ts'
 import { FaultyStores } from '../../test/support/faulty-stores.ts'
 import type { CopyError } from './copy-error.ts'
 import { fenceName } from './copy-names.ts'
+import { addFence } from './fences.ts'
 import { copyLimits } from './limits.ts'
 import { findWriterState } from './writer-state.ts'
 
@@ -137,6 +138,20 @@ test('a repetition is refused once the copies have stopped, which the log has no
   const { seq, copied } = await node.append('b', 'other')
   await expect(copied).rejects.toMatchObject({ reason: 'unavailable' })
   await expect(node.copies.whenCopied('other', seq, noKey)).rejects.toMatchObject({ reason: 'unavailable' })
+})
+
+test('a fenced node stops without an error that nobody handles, and more than once', async () => {
+  const node = await new CopyingNode(stores).startWithStore()
+  await addFence(node.store, node.folder, 'another', never)
+  const { copied } = await node.append('a')
+  let isRefused = false
+  copied.catch(() => {
+    isRefused = true
+  })
+  await node.until('the fence', () => isRefused, 10)
+  for (let times = 0; times < 2; times += 1) await node.copies.stop(AbortSignal.abort())
+  // Vitest fails for a rejection without a handler.
+  await new Promise((resolve) => setImmediate(resolve))
 })
 
 test('a repetition is refused while the log cannot be listed', async () => {

@@ -87,6 +87,7 @@ export class Copies implements Service {
     const onDelivered = (name: string) => this.#followed.delete(name)
     const onLost = (ref: SegmentRef) => {
       this.#followed.delete(nameOf(ref))
+      this.#earlier.forget(ref)
       this.#lacking.set(nameOf(ref), ref)
     }
     const common = { store, folder, segments, copy, logger }

@@ -9,7 +9,7 @@ import { Buffer } from 'node:buffer'
 import { errorMessage } from '#lib/error-message.ts'
 import type { Logger } from '#lib/telemetry.ts'
 import { pieceBytes, type SegmentPiece } from '#log/segment-piece.ts'
-import type { Segment, SegmentSource } from '#log/segment-source.ts'
+import type { Segment, SegmentRef, SegmentSource } from '#log/segment-source.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { CopyError } from './copy-error.ts'
 import { copyName } from './copy-names.ts'
@@ -26,7 +26,8 @@ export type EarlierCopiesOptions = {
   readonly logger: Logger
 }
 
-type Range = { at: number; end: number }
+/** Bytes of a segment: from `at` to before `end`. */
+export type Range = { readonly at: number; readonly end: number }
 
 export class EarlierCopies {
   readonly #options: EarlierCopiesOptions
@@ -77,6 +78,11 @@ export class EarlierCopies {
       await store.remove(copyName(folder, incarnation, number), signal)
   }
 
+  /** Nothing of the segment counts as found any more. */
+  forget(segment: SegmentRef): void {
+    this.#copied.delete(nameOf(segment))
+  }
+
   /** Copies a segment that is not in the objects as a whole. Returns false if it cannot be read. Rejects with a CopyError. */
   async complete(segment: Segment): Promise<boolean> {
     try {
@@ -96,7 +102,7 @@ export class EarlierCopies {
   #note(pieces: CopyObject['pieces']): void {
     for (const piece of pieces) {
       const ranges = this.#copied.get(nameOf(piece)) ?? []
-      ranges.push({ at: piece.at, end: piece.at + pieceBytes(piece) })
+      ranges.push(rangeOf(piece))
       this.#copied.set(nameOf(piece), ranges)
     }
   }
@@ -119,8 +125,12 @@ export class EarlierCopies {
   }
 }
 
+export function rangeOf(piece: SegmentPiece): Range {
+  return { at: piece.at, end: piece.at + pieceBytes(piece) }
+}
+
 /** Returns up to where the ranges have everything. */
-function contiguous(ranges: readonly Range[]): number {
+export function contiguous(ranges: readonly Range[]): number {
   let end = 0
   for (const range of ranges.toSorted((a, b) => a.at - b.at)) if (range.at <= end) end = Math.max(end, range.end)
   return end

@@ -16,6 +16,7 @@ import { copyName } from './copy-names.ts'
 import { encodeCopy } from './copy-object.ts'
 import { countFences } from './fences.ts'
 import { nameOf } from './held-objects.ts'
+import { copyLimits } from './limits.ts'
 import { removeRestored, restoreLog } from './restore.ts'
 import { findWriterState, putWriterState } from './writer-state.ts'
 
@@ -94,17 +95,57 @@ test('restores what the node put, and takes the number behind it', async () => {
   expect(await node.store.putIfAbsent(copyName(node.folder, incarnation, 3), Buffer.from('late'), put)).toBe(false)
 })
 
-test('the end of a delivered segment is left out, whose beginning was removed, and the end of any other one is restored', async () => {
-  // Segment 1 began in an object that is removed.
+test('the rest of a delivered segment is left out, of which objects were removed, and that of any other one is restored', async () => {
   const node = await lostWith([[pieceOf(1, 90, 'end of 1'), pieceOf(2, 0, 'all of 2'), pieceOf(3, 40, 'end of 3')]], 7)
-  node.delivered.add(nameOf(pieceOf(1, 0, '')))
+  for (const seq of [1, 2]) node.delivered.add(nameOf(pieceOf(seq, 0, '')))
   const pieces: SegmentPiece[] = []
   expect(await restoreLog(restoring(node, pieces))).toMatchObject({ objects: 1, bytes: 16, damaged: 0 })
   expect(textsOf(pieces)).toEqual(['all of 2', 'end of 3'])
 })
 
+test('beside a damaged object, which may have had its beginning, the end of a segment is restored', async () => {
+  const node = await lostWith([[pieceOf(1, 0, 'beginning')], [pieceOf(1, 9, 'end of 1')]])
+  await change(node, 0, (object) => object.writeUInt8((object.at(-1) ?? 0) ^ 1, object.length - 1))
+  node.delivered.add(nameOf(pieceOf(1, 0, '')))
+  const pieces: SegmentPiece[] = []
+  expect(await restoreLog(restoring(node, pieces))).toMatchObject({ damaged: 1 })
+  expect(textsOf(pieces)).toEqual(['end of 1'])
+})
+
+test('a delivered segment is left out, of which the beginning was put again, and the middle was removed since', async () => {
+  const node = new CopyingNode(stores)
+  node.owned.add('waste')
+  await node.startWithStore()
+  const startedAtMs = node.clock.monotonic()
+  await node.storeRecord('zero')
+  const [first = ''] = await node.objects()
+  node.clock.advance(40_000)
+  await node.storeRecord('one')
+  await shareObject(node)
+  await node.storeRecord('w'.repeat(20_000), 'waste')
+  await node.deliver('waste')
+  // Only the beginning is an hour old.
+  node.clock.advance(startedAtMs + copyLimits.carriedAfterMs + 5_000 - node.clock.monotonic())
+  await node.until('the beginning is put again', async () => !(await node.objects()).includes(first), 500)
+  for (const segment of (await node.segments.readLog('log')).segments) {
+    node.delivered.add(nameOf(segment))
+    await node.segments.remove(segment)
+  }
+  await node.until('the removal', async () => !(await node.texts()).includes('one'), 500)
+  const pieces: SegmentPiece[] = []
+  await restoreLog(restoring(node, pieces))
+  expect(pieces.filter(({ logName }) => logName === 'log')).toEqual([])
+})
+
+/** Adds a record of two logs, in one object. */
+async function shareObject(node: CopyingNode): Promise<void> {
+  const pair = [await node.append('two'), await node.append('stuck', 'other')]
+  await node.until('the copies', () => node.copies.waitingBytes === 0, 10)
+  await Promise.all(pair.map(({ copied }) => copied))
+}
+
 test('a segment whose beginning was put again, behind its end, is restored as a whole', async () => {
-  const node = await lostWith([[pieceOf(1, 40, 'end of 1')], [pieceOf(1, 0, 'beginning')]])
+  const node = await lostWith([[pieceOf(1, 9, 'end of 1')], [pieceOf(1, 0, 'beginning')]])
   node.delivered.add(nameOf(pieceOf(1, 0, '')))
   const pieces: SegmentPiece[] = []
   await restoreLog(restoring(node, pieces))

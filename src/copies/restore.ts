@@ -5,8 +5,9 @@
  * take the node over, which control decides, the files that are written (log/local/piece-writer.ts), and the delivery of the log.
  * Law: what the node acknowledged with a copy is restored. The fence is there before the first object is read, so an acknowledgement that was
  * made before has its object, and none is made later. A number that is missing ends an incarnation only if the node has not removed it.
- * Objects of a delivered segment go one by one, and one that it shares with another segment stays: so a segment without its beginning is left out,
- * if control knows it as delivered. One that is not delivered has lost its beginning, and is restored to be counted.
+ * Objects of a delivered segment go one by one, and one that it shares with another segment stays: so a segment with a hole is left out, if control
+ * knows it as delivered. One that is not delivered has lost something, and is restored to be counted. So is any one beside a damaged object, which
+ * may be its hole: only what is removed has its idempotency keys elsewhere.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { System } from '#lib/system.ts'
@@ -17,6 +18,7 @@ import type { SegmentRef } from '#log/segment-source.ts'
 import type { ObjectStore } from '#objects/object-store.ts'
 import { copyName } from './copy-names.ts'
 import { type CopyObject, encodeCopy, readCopy } from './copy-object.ts'
+import { contiguous, type Range, rangeOf } from './earlier-copies.ts'
 import { addFence } from './fences.ts'
 import { nameOf, refOf } from './held-objects.ts'
 import { keysLogName } from './key-copies.ts'
@@ -77,14 +79,14 @@ export async function restoreLog(options: RestoreOptions): Promise<Restored> {
       const [first, last] = [numbers[0], numbers.at(-1)]
       if (first !== undefined && last !== undefined) ranges[incarnation] = [first, last + 1]
     }
-    restored.bytes -= await removeDeliveredRests(options, segments)
+    if (restored.damaged === 0) restored.bytes -= await removeDeliveredRests(options, segments)
   } finally {
     await pieces.close()
   }
   return { ...restored, ranges }
 }
 
-type RestoredSegment = { readonly ref: SegmentRef; hasBeginning: boolean; bytes: number }
+type RestoredSegment = { readonly ref: SegmentRef; readonly ranges: Range[] }
 
 /** Returns its size. */
 async function restorePiece(
@@ -93,28 +95,42 @@ async function restorePiece(
   segments: Map<string, RestoredSegment>,
 ): Promise<number> {
   const bytes = await pieces.write(piece)
-  // Of keys, any part counts on its own.
+  // Any part of keys counts on its own.
   if (piece.logName === keysLogName) return bytes
-  const segment = segments.get(nameOf(piece)) ?? { ref: refOf(piece), hasBeginning: false, bytes: 0 }
-  if (piece.at === 0) segment.hasBeginning = true
-  segment.bytes += bytes
+  const segment = segments.get(nameOf(piece)) ?? { ref: refOf(piece), ranges: [] }
+  segment.ranges.push(rangeOf(piece))
   segments.set(nameOf(piece), segment)
   return bytes
 }
 
-/** Removes segments without a beginning that were delivered. Returns how many bytes they had. */
+/** Removes delivered segments with a hole. Returns how many bytes they had. */
 async function removeDeliveredRests(
   { pieces, findDelivered, signal }: RestoreOptions,
   segments: ReadonlyMap<string, RestoredSegment>,
 ): Promise<number> {
-  const rests = [...segments.values()].filter(({ hasBeginning }) => !hasBeginning).map(({ ref }) => ref)
+  const rests = [...segments.values()].filter(({ ranges }) => hasHole(ranges))
   let removed = 0
-  for (let at = 0; at < rests.length; at += copyLimits.lookedUpAtOnce)
-    for (const ref of await findDelivered(rests.slice(at, at + copyLimits.lookedUpAtOnce), signal)) {
+  for (let at = 0; at < rests.length; at += copyLimits.lookedUpAtOnce) {
+    const some = rests.slice(at, at + copyLimits.lookedUpAtOnce)
+    const delivered = new Set(
+      (
+        await findDelivered(
+          some.map(({ ref }) => ref),
+          signal,
+        )
+      ).map(nameOf),
+    )
+    for (const { ref, ranges } of some.filter((rest) => delivered.has(nameOf(rest.ref)))) {
       await pieces.remove(ref)
-      removed += segments.get(nameOf(ref))?.bytes ?? 0
+      removed += ranges.reduce((sum, range) => sum + range.end - range.at, 0)
     }
+  }
   return removed
+}
+
+function hasHole(ranges: readonly Range[]): boolean {
+  const whole = contiguous(ranges)
+  return ranges.some(({ at }) => at > whole)
 }
 
 /** Removes what was restored, once all of it is delivered. The fences stay, and the objects that close incarnations. */
@@ -123,8 +139,9 @@ export async function removeRestored(
   { ranges }: Pick<Restored, 'ranges'>,
   signal: AbortSignal,
 ): Promise<void> {
+  // The last one first: a machine that takes over in between finds those that are left.
   for (const [incarnation, [first, end]] of Object.entries(ranges))
-    for (let number = first; number < end; number += 1) await store.remove(copyName(folder, incarnation, number), signal)
+    for (let number = end - 1; number >= first; number -= 1) await store.remove(copyName(folder, incarnation, number), signal)
   const found = await findWriterState(store, folder, signal)
   if (found === undefined) return
   // The node may have its place again, and write.

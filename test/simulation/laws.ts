@@ -36,7 +36,7 @@ export type State = {
   readonly control: SimulatedControl
   readonly sent: readonly Sent[]
   /** Set if the machine that adopts has only what the copy store had, and whether it has that. */
-  /** Those whose records have two copies. */
+  /** Records of these have two copies. */
   readonly copiedEndpoints: readonly string[]
   readonly restored: { readonly isDone: boolean } | undefined
   /** Whether a disk failed so that a node may have forgotten keys, as docs/ingest.md says. */

@@ -26,14 +26,23 @@ if (values.without !== undefined) takeOut(values.without)
 // Only now, so that the safeguard is missing in it.
 const [{ runHistory }, { shrink }] = [await import('./history.ts'), await import('./shrink.ts')]
 
+/** Names the history that runs. */
+let running = ''
+process.on('uncaughtException', (error) => {
+  console.log(`broken: nobody caught it: ${error.stack}`)
+  console.log(running)
+  process.exit(1)
+})
+
 async function mustHold(plan: Plan, count: number): Promise<History> {
+  running = `found by history ${count}; again: npm run simulate -- --seed ${plan.seed} --steps ${plan.steps}`
   const { value: history, calls } = await findRealCalls(() => runHistory(plan))
   const broken = [...calls, ...history.broken]
   const [broke] = broken
   if (broke === undefined) return history
   for (const line of history.last) console.log(`  ${line}`)
   for (const line of broken.slice(0, 20)) console.log(`broken: ${line}`)
-  console.log(`found by history ${count}; again: npm run simulate -- --seed ${plan.seed} --steps ${plan.steps}`)
+  console.log(running)
   if (plan.kept !== undefined) console.log(`a failure of the past, with these faults only: ${plan.kept.join(', ')}`)
   else if (history.broken.length > 0) {
     const kept = await shrink(plan, history)

@@ -308,7 +308,7 @@ export const safeguards: readonly Safeguard[] = [
   {
     name: 'the end of a delivered segment, whose beginning is removed, is not restored',
     file: 'copies/restore.ts',
-    from: 'restored.bytes -= await removeDeliveredRests(options, segments)',
+    from: 'if (restored.damaged === 0) restored.bytes -= await removeDeliveredRests(options, segments)',
     to: '',
   },
   {

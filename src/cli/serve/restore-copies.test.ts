@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { dataPaths } from '#config/data-paths.ts'
+import { countFences } from '#copies/fences.ts'
 import { putWriterState } from '#copies/writer-state.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
+import { ControlError } from '#node/control-client.ts'
 import { CopyingNode } from '../../../test/support/copying-node.ts'
 import { FaultyStores } from '../../../test/support/faulty-stores.ts'
 import { lookBeforePut } from '../../../test/support/lying-stores.ts'
@@ -31,13 +33,23 @@ async function furnished() {
       given += 1
     },
   }
-  const asLost = async () => ({ findCommits: async () => ({ commits: [], may_lack: false }) })
+  let refusal: Error | undefined
+  const asLost = async () => ({
+    async findCommits() {
+      if (refusal !== undefined) throw refusal
+      return { commits: [], may_lack: false }
+    },
+  })
+  const replace = () => {
+    refusal = new ControlError(401, 'refused', { detail: 'the credential was replaced', fence: 'node_released' })
+  }
   const restore = (isByItself: boolean) =>
     restoreCopies({
       ...{ ...system, nodeId: node.id, by: 'another', control, asLost, place: { store, folder }, isByItself, stopping: signal },
       ...{ paths: dataPaths(join(directory, 'data')), logger: createLogger('test', 'silent') },
     })
-  return { lie, restore, given: () => given }
+  const fences = () => countFences(store, folder, 0, signal)
+  return { lie, restore, replace, fences, given: () => given }
 }
 
 test('by itself, no node is taken over whose copy store lets several writers have one name', async () => {
@@ -58,4 +70,11 @@ test('a person may take it over', async () => {
 test('by itself, a node with an honest copy store is taken over', async () => {
   const { restore, given } = await furnished()
   expect([await restore(true), given()]).toMatchObject([{ objects: 0 }, 1])
+})
+
+test('a node that another machine has got meanwhile is not fenced', async () => {
+  const { restore, replace, fences } = await furnished()
+  replace()
+  await expect(restore(false)).rejects.toThrow('the credential was replaced')
+  expect(await fences()).toBe(0)
 })

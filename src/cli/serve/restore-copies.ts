@@ -137,6 +137,7 @@ async function untilCommitsAreKnown({
       reason = 'control has not read every bucket of the region'
     } catch (error) {
       stopping.throwIfAborted()
+      throwIfReplaced(error)
       reason = errorMessage(error)
     }
     await sleep(clock, askMs, stopping)
@@ -159,9 +160,15 @@ function findDeliveredBy({ nodeId, control, clock }: FindDeliveredOptions): Find
         return segments.filter((segment) => known.has(idOf(segment)))
       } catch (error) {
         stopping.throwIfAborted()
+        throwIfReplaced(error)
         if (clock.monotonic() >= askUntil)
           throw new UserError(`control did not say what the lost node delivered (${errorMessage(error)}); try again`)
         await sleep(clock, askMs, stopping)
       }
   }
+}
+
+/** Another machine, or the lost one, may have got the place meanwhile: a fence would stop that one. */
+function throwIfReplaced(error: unknown): void {
+  if (error instanceof ControlError && error.fence !== undefined) throw new UserError(error.detail)
 }

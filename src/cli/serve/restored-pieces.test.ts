@@ -1,16 +1,22 @@
 import { Buffer } from 'node:buffer'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { keysLogName, seqNameOf } from '#copies/key-copies.ts'
+import { restoreLog } from '#copies/restore.ts'
 import { StoredRequests } from '#ingest/idempotency/stored-requests.ts'
 import { type Files, systemFiles } from '#lib/files.ts'
+import { systemRandom } from '#lib/random.ts'
 import { createLogger } from '#lib/telemetry.ts'
 import type { FrameInput } from '#log/frame.ts'
+import type { FindDelivered } from '#log/log-writer.ts'
 import type { SegmentRef } from '#log/segment-source.ts'
 import { newId } from '#model/id.ts'
 import { CheckedClock } from '#node/checked-clock.ts'
+import { CopyingNode } from '../../../test/support/copying-node.ts'
+import { FaultyStores } from '../../../test/support/faulty-stores.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { until } from '../../../test/support/until.ts'
 import { RestoredPieces } from './restored-pieces.ts'
@@ -89,6 +95,41 @@ test('the keys of a segment are restored, and known to the node that takes over'
   for (const isRepeated of [false, true]) expect(await send(requests, 'd', 9)).toMatchObject({ seq: 9, isRepeated })
   expect(requests.problems()).toEqual([])
   await requests.stop()
+})
+
+test('a restore that is repeated begins anew: the lost node may have removed objects since', async () => {
+  const stores = new FaultyStores(join(directory, 'copies'))
+  const node = await new CopyingNode(stores).startWithStore()
+  await node.storeRecord('zero')
+  const pair = [await node.append('two'), await node.append('stuck', 'other')]
+  await node.until('the copies', () => node.copies.waitingBytes === 0, 10)
+  await Promise.all(pair.map(({ copied }) => copied))
+  await node.deliver()
+  await node.until('the removal of the beginning', async () => !(await node.texts()).includes('zero'), 1_000)
+  const [rest = ''] = await node.objects()
+  // It stands still before it tells the store what it removes next.
+  const frozen = Promise.withResolvers<void>()
+  let isFrozen = false
+  stores.delay = (key) => {
+    if (!key.includes('/writer/') || isFrozen) return undefined
+    isFrozen = true
+    return frozen.promise
+  }
+  await node.deliver('other')
+  await node.until('the next state of it', () => isFrozen, 1_000)
+  const paths = { wal: join(directory, 'wal'), storedRequests: join(directory, 'requests') }
+  const { signal } = new AbortController()
+  const restore = async (findDelivered: FindDelivered) =>
+    restoreLog({
+      ...{ nodeId: node.id, by: 'another', store: node.store, folder: node.folder, clock: node.clock, random: systemRandom },
+      pieces: await RestoredPieces.open({ files: systemFiles, ...paths }),
+      ...{ findDelivered, logger, signal },
+    })
+  await expect(restore(() => Promise.reject(new Error('control is away')))).rejects.toThrow('control is away')
+  frozen.resolve()
+  await node.until('the removal of the rest', async () => !(await node.objects()).includes(rest), 1_000)
+  expect(await restore(async () => [])).toMatchObject({ objects: 0 })
+  expect(existsSync(paths.wal)).toBe(false)
 })
 
 test('what is removed leaves no file, and what stays of the log is whole', async () => {

@@ -32,6 +32,7 @@ export class RestoredPieces implements PieceSink {
   }
 
   static async open(options: RestoredPiecesOptions): Promise<RestoredPieces> {
+    await options.files.removeTree(options.wal)
     await options.files.removeTree(options.storedRequests)
     await options.files.makeDirectory(options.storedRequests)
     return new RestoredPieces(options)
@@ -45,7 +46,7 @@ export class RestoredPieces implements PieceSink {
     return pieceBytes(piece)
   }
 
-  /** Of a segment of records. */
+  /** Segments of keys are never removed. */
   async remove(segment: SegmentRef): Promise<void> {
     await this.#log.remove(segment)
   }

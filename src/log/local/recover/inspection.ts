@@ -109,7 +109,7 @@ class Scan {
   hasGroupBehindDamage = false
   #holes = 0
   #provenHoles = 0
-  /** Of the last one, which may begin where another one ends, if the disk reads the same bytes in two ways. */
+  /** Size of the last one. It may begin where another one ends, if the disk reads the same bytes in two ways. */
   #lastHoleBytes = 0
   #endsInFrame = false
 
