@@ -201,11 +201,13 @@ test('a damaged object of keys counts as one of keys, which stays for a day, and
     await node.deliver()
     await node.until('the keys', async () => (await node.texts()).endsWith(key), 1_000)
   }
+  // With the records there, the next process puts their keys again.
+  await node.until('the removal of the records', async () => (await node.objects()).length === 2, 1_000)
   const last = (await node.objects()).toSorted().at(-1) ?? ''
   await node.copies.stop(never)
   await node.store.put(last, Buffer.from('damaged'), { contentType: '', metadata: {}, signal: never })
   await node.startWithStore()
-  await node.until('the removal of the records', async () => (await node.objects()).length === 2, 1_000)
+  await node.until('the objects', async () => (await node.objects()).length === 2 && node.copies.bytes === 0, 1_000)
   expect([node.copies.objects, node.copies.oldestMs]).toEqual([0, 0])
 })
 
@@ -337,6 +339,33 @@ test('an old object that is damaged is copied again from the disk, and keeps no 
     },
     10_000,
   )
+})
+
+test('what is left of a segment stays until it is copied again, once the store has lost an object of it', async () => {
+  const node = new CopyingNode(stores)
+  node.owned.add('waste')
+  await node.startWithStore()
+  await node.storeRecord('zero')
+  const [first = ''] = await node.objects()
+  await node.storeRecord('one')
+  await node.storeRecord('w'.repeat(20_000), 'waste')
+  await node.deliver('waste')
+  await node.store.remove(first)
+  let [refused, states] = [0, 0]
+  stores.fault = (key) => {
+    if (key.includes('/writer/')) states += 1
+    if (/\/(writer\/|check-)/.test(key)) return undefined
+    refused += 1
+    return 'refused'
+  }
+  node.clock.advance(copyLimits.carriedAfterMs)
+  await node.until('attempts to copy it again', () => refused > 3, 500)
+  await node.until('a removal of others', () => states > 0, 1_000)
+  expect(await node.texts()).toContain('one')
+  stores.fault = () => undefined
+  await node.until('the copy', async () => (await node.texts()).includes('zeroone'), 1_000)
+  await node.deliver()
+  await node.until('the removal of all', async () => (await node.objects()).length === 0, 1_000)
 })
 
 test('a store that fails while it is tried is not called unfit, and one that lies is', async () => {

@@ -284,7 +284,10 @@ export class Copies implements Service {
         // An open one is sealed soon: by the recovery, or by the settings that want copies.
         if (segment?.state === 'open') continue
         if (segment !== undefined && found.isCopied && !(await this.#earlier.complete(segment))) continue
-        if (segment !== undefined && found.isCopied) this.#followed.set(nameOf(ref), ref)
+        if (segment !== undefined && found.isCopied) {
+          this.#followed.set(nameOf(ref), ref)
+          this.#held.copiedAgain(nameOf(ref))
+        }
         this.#lacking.delete(nameOf(ref))
       }
     }

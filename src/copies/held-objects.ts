@@ -52,6 +52,8 @@ class Incarnation {
   hasKeys = false
   readonly objects: StoredObject[] = []
   readonly segments = new Map<string, HeldSegment>()
+  /** Segments of which the store has lost an object: what is left of them stays until they are copied again. */
+  readonly lost = new Map<string, Pick<HeldSegment, 'ref' | 'first'>>()
 
   constructor(below: number) {
     this.below = below
@@ -61,11 +63,13 @@ class Incarnation {
   needed(): number {
     let first = this.below + this.objects.length
     for (const segment of this.segments.values()) first = Math.min(first, segment.first)
+    for (const segment of this.lost.values()) first = Math.min(first, segment.first)
     return first
   }
 
-  /** Whether more than half of what is stored is not needed any more. */
-  isMostlyWaste(): boolean {
+  /** Whether more than half of what is stored is not needed any more, and the rest can be read. */
+  mayBeCarried(): boolean {
+    if (this.hasKeys || this.lost.size > 0) return false
     const stored = this.objects.reduce((sum, { bytes }) => sum + bytes, 0)
     let needed = 0
     for (const { bytes } of this.segments.values()) needed += bytes
@@ -107,7 +111,8 @@ export class HeldObjects {
   /** Returns the segments of which they have pieces. */
   refs(): readonly SegmentRef[] {
     const refs = new Map<string, SegmentRef>()
-    for (const { segments } of this.#incarnations.values()) for (const [name, { ref }] of segments) refs.set(name, ref)
+    for (const { segments, lost } of this.#incarnations.values())
+      for (const [name, { ref }] of [...lost, ...segments]) refs.set(name, ref)
     return [...refs.values()]
   }
 
@@ -140,6 +145,11 @@ export class HeldObjects {
     }
     if (pieces.some(({ logName }) => logName === keysLogName)) held.hasKeys = true
     held.objects.push({ bytes: total, atMs: this.#options.clock.monotonic() })
+  }
+
+  /** A segment that had lost an object is in later ones as a whole. */
+  copiedAgain(segment: string): void {
+    for (const { lost } of this.#incarnations.values()) lost.delete(segment)
   }
 
   /** Removes what is not needed any more, the oldest first. */
@@ -193,6 +203,7 @@ export class HeldObjects {
     for (const name of [...delivered, ...dropped, ...old].map(nameOf)) {
       this.#lackingKeys.delete(name)
       for (const { segments } of this.#incarnations.values()) segments.delete(name)
+      this.copiedAgain(name)
       onDelivered(name)
     }
   }
@@ -215,7 +226,7 @@ export class HeldObjects {
   /** Puts what old objects still hold into new ones, if they keep more that is not needed any more. */
   async #carryOld(incarnation: string, held: Incarnation, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
-    for (let carried = 0; carried < copyLimits.carriedAtOnce && !held.hasKeys && held.isMostlyWaste(); carried += 1) {
+    for (let carried = 0; carried < copyLimits.carriedAtOnce && held.mayBeCarried(); carried += 1) {
       const number = held.needed()
       const object = held.objects[number - held.below]
       if (object === undefined || clock.monotonic() - object.atMs < copyLimits.carriedAfterMs) return
@@ -232,6 +243,7 @@ export class HeldObjects {
       for (const [segment, { ref, first }] of held.segments) {
         if (first > number) continue
         held.segments.delete(segment)
+        held.lost.set(segment, { ref, first: number + 1 })
         onLost(ref)
       }
       return

@@ -16,8 +16,9 @@ import { copyName } from './copy-names.ts'
 import { encodeCopy } from './copy-object.ts'
 import { countFences } from './fences.ts'
 import { nameOf } from './held-objects.ts'
+import { keysLogName } from './key-copies.ts'
 import { copyLimits } from './limits.ts'
-import { removeRestored, restoreLog } from './restore.ts'
+import { removalOf, restoreLog } from './restore.ts'
 import { findWriterState, putWriterState } from './writer-state.ts'
 
 const never = new AbortController().signal
@@ -237,9 +238,13 @@ test('a removal that was stopped goes on', async () => {
     if (removals > 4) throw new Error('the operation timed out')
     await remove(key, signal)
   }
-  await expect(removeRestored(node, restored, never)).rejects.toThrow('timed out')
-  node.store.remove = remove
-  await removeRestored(node, restored, never)
+  const goOn = removalOf(node, restored)
+  for (const _ of [0, 1]) {
+    removals = 0
+    await expect(goOn(never)).rejects.toThrow('timed out')
+  }
+  removals = 0
+  await goOn(never)
   // The fence, and the object that closes the incarnation.
   expect(await node.objects()).toHaveLength(2)
 })
@@ -250,9 +255,58 @@ test('the removal leaves what the node has put since control accepts it again', 
   node.isAccepted = true
   await node.startWithStore()
   await node.storeRecord('acknowledged')
-  await removeRestored(node, restored, never)
+  await removalOf(node, restored)(never)
   const own = (await node.objects()).filter((key) => !key.includes('/fence/') && !key.includes(`/${incarnation}/`))
   expect(own).toHaveLength(1)
+})
+
+test('the removal takes nothing back that the node says meanwhile', async () => {
+  const node = await lost(1)
+  const restored = await restoreLog(restoring(node))
+  const real = node.store.putIfAbsent.bind(node.store)
+  let isFirst = true
+  node.store.putIfAbsent = async (key, body, options) => {
+    if (key.includes('/writer/') && isFirst) {
+      isFirst = false
+      node.isAccepted = true
+      await node.startWithStore()
+      await node.storeRecord('acknowledged')
+    }
+    return await real(key, body, options)
+  }
+  await removalOf(node, restored)(never)
+  const pieces: SegmentPiece[] = []
+  await restoreLog(restoring(node, pieces))
+  expect(textsOf(pieces).join()).toContain('acknowledged')
+})
+
+test('a damaged object of keys leaves no rest of a delivered segment', async () => {
+  const keys = { ...pieceOf(5, 0, 'keys'), logName: keysLogName }
+  const node = await lostWith([[pieceOf(1, 90, 'end of 1'), pieceOf(2, 0, 'all of 2')]], 7)
+  const later = 'bbbbbbbbbb'
+  await putWriterState(
+    node.store,
+    node.folder,
+    { number: 1, state: { fences: 0, below: { [incarnation]: 7, [later]: 0 } } },
+    never,
+  )
+  for (const number of [0, 1]) {
+    const header = {
+      kind: 'pieces',
+      nodeId: node.id,
+      incarnation: later,
+      number,
+      writer: 'ab'.repeat(16),
+      createdAtMicros: 1,
+    } as const
+    const object = Buffer.from(await encodeCopy(header, [keys]))
+    if (number === 1) object.writeUInt8((object.at(-1) ?? 0) ^ 1, object.length - 1)
+    await node.store.put(copyName(node.folder, later, number), object, put)
+  }
+  node.delivered.add(nameOf(pieceOf(1, 0, '')))
+  const pieces: SegmentPiece[] = []
+  expect(await restoreLog(restoring(node, pieces))).toMatchObject({ damaged: 1 })
+  expect(textsOf(pieces)).toEqual(['all of 2', 'keys'])
 })
 
 test('each takeover adds a fence, also in a store that ignores conditions', async () => {

@@ -6,8 +6,8 @@
  * Law: what the node acknowledged with a copy is restored. The fence is there before the first object is read, so an acknowledgement that was
  * made before has its object, and none is made later. A number that is missing ends an incarnation only if the node has not removed it.
  * Objects of a delivered segment go one by one, and one that it shares with another segment stays: so a segment with a hole is left out, if control
- * knows it as delivered. One that is not delivered has lost something, and is restored to be counted. So is any one beside a damaged object, which
- * may be its hole: only what is removed has its idempotency keys elsewhere.
+ * knows it as delivered. One that is not delivered has lost something, and is restored to be counted. So is any one beside a damaged object of
+ * records, which may be its hole: only what is removed has its idempotency keys elsewhere.
  */
 import type { Clock } from '#lib/clock.ts'
 import type { System } from '#lib/system.ts'
@@ -23,7 +23,7 @@ import { addFence } from './fences.ts'
 import { nameOf, refOf } from './held-objects.ts'
 import { keysLogName } from './key-copies.ts'
 import { copyLimits } from './limits.ts'
-import { findWriterState, putWriterState } from './writer-state.ts'
+import { findWriterState, forgetIncarnations } from './writer-state.ts'
 
 export type CopyPlace = {
   readonly store: ObjectStore
@@ -66,26 +66,32 @@ export async function restoreLog(options: RestoreOptions): Promise<Restored> {
   const restored = { objects: 0, bytes: 0, damaged: 0 }
   const ranges: Record<string, readonly [number, number]> = {}
   const segments = new Map<string, RestoredSegment>()
+  let mayLackPieces = false
   try {
     const found = await findWriterState(store, folder, signal)
     for (const incarnation of Object.keys(found?.state.below ?? {})) {
-      const numbers: number[] = []
+      let [isDamaged, hasKeys] = [false, false]
       for await (const { number, object } of objectsOf(options, incarnation)) {
-        numbers.push(number)
+        ranges[incarnation] = [ranges[incarnation]?.[0] ?? number, number + 1]
         restored.objects += 1
-        if (object === 'damaged') restored.damaged += 1
-        else for (const piece of object.pieces) restored.bytes += await restorePiece(options, piece, segments)
+        if (object === 'damaged') {
+          restored.damaged += 1
+          isDamaged = true
+          continue
+        }
+        for (const piece of object.pieces) restored.bytes += await restorePiece(options, piece, segments)
+        hasKeys ||= object.pieces.some(({ logName }) => logName === keysLogName)
       }
-      const [first, last] = [numbers[0], numbers.at(-1)]
-      if (first !== undefined && last !== undefined) ranges[incarnation] = [first, last + 1]
+      mayLackPieces ||= isDamaged && !hasKeys
     }
-    if (restored.damaged === 0) restored.bytes -= await removeDeliveredRests(options, segments)
+    if (!mayLackPieces) restored.bytes -= await removeDeliveredRests(options, segments)
   } finally {
     await pieces.close()
   }
   return { ...restored, ranges }
 }
 
+/** `ranges`: what was restored of it. */
 type RestoredSegment = { readonly ref: SegmentRef; readonly ranges: Range[] }
 
 /** Returns its size. */
@@ -98,7 +104,7 @@ async function restorePiece(
   // Any part of keys counts on its own.
   if (piece.logName === keysLogName) return bytes
   const segment = segments.get(nameOf(piece)) ?? { ref: refOf(piece), ranges: [] }
-  segment.ranges.push(rangeOf(piece))
+  addRange(segment.ranges, rangeOf(piece))
   segments.set(nameOf(piece), segment)
   return bytes
 }
@@ -128,26 +134,36 @@ async function removeDeliveredRests(
   return removed
 }
 
+/** A log has millions of pieces, nearly all of them behind the one before. */
+function addRange(ranges: Range[], range: Range): void {
+  const last = ranges.at(-1)
+  if (last?.end === range.at) ranges.splice(-1, 1, { at: last.at, end: range.end })
+  else ranges.push(range)
+}
+
 function hasHole(ranges: readonly Range[]): boolean {
   const whole = contiguous(ranges)
   return ranges.some(({ at }) => at > whole)
 }
 
-/** Removes what was restored, once all of it is delivered. The fences stay, and the objects that close incarnations. */
-export async function removeRestored(
+/**
+ * Returns how to remove what was restored, once all of it is delivered: each call goes on where the one before failed. The fences stay, and the
+ * objects that close incarnations.
+ */
+export function removalOf(
   { store, folder }: CopyPlace,
   { ranges }: Pick<Restored, 'ranges'>,
-  signal: AbortSignal,
-): Promise<void> {
-  // The last one first: a machine that takes over in between finds those that are left.
-  for (const [incarnation, [first, end]] of Object.entries(ranges))
-    for (let number = end - 1; number >= first; number -= 1) await store.remove(copyName(folder, incarnation, number), signal)
-  const found = await findWriterState(store, folder, signal)
-  if (found === undefined) return
-  // The node may have its place again, and write.
-  const { number, state } = found
-  const below = Object.fromEntries(Object.entries(state.below).filter(([incarnation]) => ranges[incarnation] === undefined))
-  await putWriterState(store, folder, { number: number + 1, state: { ...state, below } }, signal)
+): (signal: AbortSignal) => Promise<void> {
+  const left = new Map(Object.entries(ranges))
+  return async (signal) => {
+    // The last one first: a machine that takes over in between finds those that are left.
+    for (const [incarnation, [first, end]] of left)
+      for (let number = end - 1; number >= first; number -= 1) {
+        await store.remove(copyName(folder, incarnation, number), signal)
+        left.set(incarnation, [first, number])
+      }
+    await forgetIncarnations(store, folder, Object.keys(ranges), signal)
+  }
 }
 
 /** Yields the objects up to the first number that was never stored, and takes that number, so that a late put of the node finds it. */

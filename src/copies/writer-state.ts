@@ -1,5 +1,6 @@
 /**
- * The word of a node about its own objects: `writer/0`, `writer/1` and so on, of which the newest counts. Nobody else writes them.
+ * The word of a node about its own objects: `writer/0`, `writer/1` and so on, of which the newest counts. The node writes them, and a machine that
+ * took it over, which forgets what it has removed.
  *
  * Law: an incarnation is in `below` before its first object is put, and until after its last one is removed. A number is in `below` before
  * the object of a lower one is removed. So from there on numbers have no gap, up to the first that was never stored. A state is never
@@ -49,11 +50,32 @@ export async function putWriterState(
   { number, state }: NumberedState,
   signal: AbortSignal,
 ): Promise<NumberedState> {
-  const object = Buffer.from(`${JSON.stringify({ version: 1, ...state })}\n`)
-  const options = { contentType: 'application/json', metadata: {}, signal }
   let next = number
-  while (!(await store.putIfAbsent(writerName(folder, next), object, options))) next += 1
+  while (!(await putAt(store, folder, { number: next, state }, signal))) next += 1
   const old = next - copyLimits.writerStatesKept
   if (old >= 0) await store.remove(writerName(folder, old), signal)
   return { number: next, state }
+}
+
+/** Leaves these incarnations out of the newest state. The node may have its place again, and put a state meanwhile: that one stays. */
+export async function forgetIncarnations(
+  store: ObjectStore,
+  folder: string,
+  incarnations: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    const found = await findWriterState(store, folder, signal)
+    if (found === undefined) return
+    const { number, state } = found
+    const kept = Object.entries(state.below).filter(([incarnation]) => !incarnations.includes(incarnation))
+    const next = { number: number + 1, state: { ...state, below: Object.fromEntries(kept) } }
+    if (await putAt(store, folder, next, signal)) return
+  }
+}
+
+/** Returns false if the store has a state of this number. */
+function putAt(store: ObjectStore, folder: string, { number, state }: NumberedState, signal: AbortSignal): Promise<boolean> {
+  const object = Buffer.from(`${JSON.stringify({ version: 1, ...state })}\n`)
+  return store.putIfAbsent(writerName(folder, number), object, { contentType: 'application/json', metadata: {}, signal })
 }

@@ -156,7 +156,7 @@ test('keeps its directory until control knows that the takeover has ended: the n
   const at = stack.use(await newControl())
   const { adopt } = await furnished(at)
   const { copy } = await adopt()
-  await copy.removeCopies()
+  await copy.removeCopies(new AbortController().signal)
   await stack.disposeAsync()
   await copy.end()
   copy.close()
@@ -166,7 +166,7 @@ test('keeps its directory until control knows that the takeover has ended: the n
 test('leaves nothing behind once all is delivered', async () => {
   const { adopt } = await furnished()
   const { copy } = await adopt()
-  await copy.removeCopies()
+  await copy.removeCopies(new AbortController().signal)
   await copy.end()
   copy.close()
   expect(existsSync(copy.directory)).toBe(false)

@@ -5,7 +5,7 @@ import { CreateBucketCommand, paginateListObjectsV2, S3Client } from '@aws-sdk/c
 import { expect, test } from 'vitest'
 import { copyFolder } from '#copies/copy-names.ts'
 import { openCopyStore } from '#copies/open-store.ts'
-import { removeRestored, restoreLog } from '#copies/restore.ts'
+import { removalOf, restoreLog } from '#copies/restore.ts'
 import { systemClock } from '#lib/clock.ts'
 import { system } from '#lib/system.ts'
 import { createLogger } from '#lib/telemetry.ts'
@@ -92,7 +92,7 @@ describeGateway('copies on S3', (gateway) => {
       const { status_reasons } = await installation.ok('GET', `/v1/endpoints/${id}`)
       return status_reasons.join().includes('another machine has taken over this node, and has its copies')
     })
-    await removeRestored(place, restored, signal)
+    await removalOf(place, restored)(signal)
     // One fence, and the objects that close the incarnations of records and of keys.
     expect(await keys()).toHaveLength(3)
     opened.close()

@@ -6,7 +6,7 @@ import { readConfig } from '#config/config.ts'
 import { dataPaths } from '#config/data-paths.ts'
 import { Copies } from '#copies/copies.ts'
 import { copyFolder } from '#copies/copy-names.ts'
-import { type Restored, removeRestored } from '#copies/restore.ts'
+import { type Restored, removalOf } from '#copies/restore.ts'
 import { WorkerAccess } from '#delivery/convert/worker-access.ts'
 import { stopWhenFenced } from '#delivery/fenced-stop.ts'
 import { composeDelivery } from '#delivery/plane.ts'
@@ -187,12 +187,12 @@ export class SimulatedNode {
   async #removeCopies({ life, files }: Begun, nodeId: string, restored: Restored): Promise<void> {
     const { copyStore, control, name } = this.#options
     if (copyStore === undefined) return
-    const place = { store: copyStore.storeFor(life, files), folder: copyFolder('', nodeId) }
+    const remove = removalOf({ store: copyStore.storeFor(life, files), folder: copyFolder('', nodeId) }, restored)
     for (;;) {
       await sleep(life.clock, 1_000)
       const backlog = this.#lives.has('delivery') ? this.#backlog() : undefined
       if (backlog === undefined || !progressOf(backlog).isDone) continue
-      const isRemoved = await removeRestored(place, restored, life.ended).then(
+      const isRemoved = await remove(life.ended).then(
         () => true,
         () => false,
       )

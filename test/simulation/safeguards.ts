@@ -88,8 +88,6 @@ export const safeguards: readonly Safeguard[] = [
     file: 'delivery/segment-delivery.ts',
     from: 'await this.#knownCommits.find(facts.id, run)\n    if (found === undefined) return false',
     to: 'await this.#knownCommits.find(facts.id, run)\n    if (true) return false',
-    unfound:
-      'the marker in the bucket says the same: control is asked for buckets that nobody may read, or whose markers are gone',
   },
   {
     name: 'the outbox is durable before a segment is delivered',
@@ -308,7 +306,7 @@ export const safeguards: readonly Safeguard[] = [
   {
     name: 'the end of a delivered segment, whose beginning is removed, is not restored',
     file: 'copies/restore.ts',
-    from: 'if (restored.damaged === 0) restored.bytes -= await removeDeliveredRests(options, segments)',
+    from: 'if (!mayLackPieces) restored.bytes -= await removeDeliveredRests(options, segments)',
     to: '',
   },
   {

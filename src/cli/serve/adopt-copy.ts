@@ -11,7 +11,7 @@ import { controlOf } from '#config/addresses.ts'
 import { withDataDirectory } from '#config/data-paths.ts'
 import { copyFolder } from '#copies/copy-names.ts'
 import { openCopyStore } from '#copies/open-store.ts'
-import { type CopyPlace, removeRestored } from '#copies/restore.ts'
+import { type CopyPlace, removalOf } from '#copies/restore.ts'
 import { errorMessage } from '#lib/error-message.ts'
 import { lockExclusively } from '#lib/exclusive.ts'
 import { readTrimmed } from '#lib/read-or-create.ts'
@@ -36,16 +36,13 @@ export type AdoptCopyOptions = Pick<AdoptionOptions, 'config' | 'logger' | 'cloc
 type AdoptedCopy = {
   /** For `startAdoption`. */
   readonly directory: string
-  /** Call it once all is delivered. */
-  removeCopies(): Promise<void>
+  /** Call it once all is delivered, and again if it fails. */
+  removeCopies(signal: AbortSignal): Promise<void>
   /** Tells control that nothing more happens here: all is delivered, or needs a person. Removes the directory if nothing is left. Never rejects. */
   end(): Promise<void>
   /** Lets other processes use the directory. Call it last, whether or not the takeover has ended. */
   close(): void
 }
-
-/** Thousands of objects go one by one. */
-const removalMsMax = 600_000
 
 /** Returns an app that finishes once nothing is left to deliver here. Throws UserError. */
 export async function deliverCopies(
@@ -113,11 +110,12 @@ async function restoreAdopted(options: AdoptCopyOptions, by: string, place: Copy
     paths,
   })
   const { damaged } = restored
+  const remove = removalOf(place, restored)
   let isDelivered = false
   return {
     directory,
-    async removeCopies() {
-      if (damaged === 0) await removeRestored(place, restored, clock.timeout(removalMsMax))
+    async removeCopies(signal) {
+      if (damaged === 0) await remove(signal)
       else return logger.error({ node_id: nodeId, damaged }, 'the copies stay in the store, because some of them are damaged')
       isDelivered = true
     },

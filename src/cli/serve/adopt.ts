@@ -64,7 +64,7 @@ export type AdoptionOptions = Hooks & {
   /** Whether somebody set the region, whose default fits one machine. */
   readonly isRegionGiven: boolean
   /** Called once nothing is left: removes the copies that the directory was restored from. Not set for the disk of a node. */
-  readonly onDelivered?: () => Promise<void>
+  readonly onDelivered?: (signal: AbortSignal) => Promise<void>
   readonly startIngest: (config: Config, hooks: IngestHooks) => Promise<AdoptedIngest>
   readonly startDelivery: (config: Config, hooks: Hooks) => Promise<App & { backlog(): Backlog }>
 }
@@ -99,7 +99,7 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
   })
   let printed = ''
   let printedAt = Number.NEGATIVE_INFINITY
-  const check = async () => {
+  const check = async (stopped: AbortSignal) => {
     const progress = progressOf(delivery.backlog())
     const { segments, bytes, reasons, forPerson } = progress
     if (progress.isDone && ingest.hasHandedOver()) {
@@ -109,7 +109,7 @@ export async function startAdoption(options: AdoptionOptions, stopping: AbortSig
           `what is left needs a person: INLET_DATA_DIR=${adopted.paths.data} inlet segments`,
         )
       else {
-        await onDelivered?.()
+        await onDelivered?.(stopped)
         const wait = `after ${nodeLimits.healthySeconds} seconds`
         // A takeover of copies removes its directory by itself.
         const next =
