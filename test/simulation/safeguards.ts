@@ -173,6 +173,7 @@ export const safeguards: readonly Safeguard[] = [
     file: 'log/local/format/segment-file.ts',
     from: 'if (bytes.readUInt32LE(offset + 92) !== crc32c(bytes.subarray(offset, offset + 92), salt.crc)) return undefined',
     to: '',
+    histories: 500,
   },
   {
     name: 'a header is compared with its checksum',
@@ -216,6 +217,7 @@ export const safeguards: readonly Safeguard[] = [
     file: 'log/local/recover/salvage.ts',
     from: 'await to.sync()\n',
     to: '\n',
+    histories: 500,
   },
   {
     name: 'a segment whose seal failed is recovered',
@@ -270,7 +272,6 @@ export const safeguards: readonly Safeguard[] = [
     file: 'ingest/gate/append-once.ts',
     from: 'if (stored.isRepeated && awaitsCopy(endpoint, asked)) await',
     to: 'if (stored.isRepeated && awaitsCopy(endpoint, asked)) void',
-    unfound: 'it takes a key that is sent again while the copy store is late or after a crash: test/e2e/copies.test.ts covers it',
   },
   {
     name: 'copies are acknowledged in the order of their numbers',
