@@ -202,8 +202,10 @@ export class HeldObjects {
     const old = refs.filter(({ logName, seq: hour }) => logName === keysLogName && !knowsKeys(hour))
     for (const name of [...delivered, ...dropped, ...old].map(nameOf)) {
       this.#lackingKeys.delete(name)
-      for (const { segments } of this.#incarnations.values()) segments.delete(name)
-      this.copiedAgain(name)
+      for (const { segments, lost } of this.#incarnations.values()) {
+        segments.delete(name)
+        lost.delete(name)
+      }
       onDelivered(name)
     }
   }

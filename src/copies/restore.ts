@@ -103,9 +103,10 @@ async function restorePiece(
   const bytes = await pieces.write(piece)
   // Any part of keys counts on its own.
   if (piece.logName === keysLogName) return bytes
-  const segment = segments.get(nameOf(piece)) ?? { ref: refOf(piece), ranges: [] }
+  const name = nameOf(piece)
+  const segment = segments.get(name) ?? { ref: refOf(piece), ranges: [] }
   addRange(segment.ranges, rangeOf(piece))
-  segments.set(nameOf(piece), segment)
+  segments.set(name, segment)
   return bytes
 }
 
@@ -118,14 +119,8 @@ async function removeDeliveredRests(
   let removed = 0
   for (let at = 0; at < rests.length; at += copyLimits.lookedUpAtOnce) {
     const some = rests.slice(at, at + copyLimits.lookedUpAtOnce)
-    const delivered = new Set(
-      (
-        await findDelivered(
-          some.map(({ ref }) => ref),
-          signal,
-        )
-      ).map(nameOf),
-    )
+    const refs = some.map(({ ref }) => ref)
+    const delivered = new Set((await findDelivered(refs, signal)).map(nameOf))
     for (const { ref, ranges } of some.filter((rest) => delivered.has(nameOf(rest.ref)))) {
       await pieces.remove(ref)
       removed += ranges.reduce((sum, range) => sum + range.end - range.at, 0)

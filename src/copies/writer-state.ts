@@ -52,8 +52,6 @@ export async function putWriterState(
 ): Promise<NumberedState> {
   let next = number
   while (!(await putAt(store, folder, { number: next, state }, signal))) next += 1
-  const old = next - copyLimits.writerStatesKept
-  if (old >= 0) await store.remove(writerName(folder, old), signal)
   return { number: next, state }
 }
 
@@ -74,8 +72,17 @@ export async function forgetIncarnations(
   }
 }
 
-/** Returns false if the store has a state of this number. */
-function putAt(store: ObjectStore, folder: string, { number, state }: NumberedState, signal: AbortSignal): Promise<boolean> {
+/** Returns false if the store has a state of this number. Each one that is put takes the place of an old one. */
+async function putAt(
+  store: ObjectStore,
+  folder: string,
+  { number, state }: NumberedState,
+  signal: AbortSignal,
+): Promise<boolean> {
   const object = Buffer.from(`${JSON.stringify({ version: 1, ...state })}\n`)
-  return store.putIfAbsent(writerName(folder, number), object, { contentType: 'application/json', metadata: {}, signal })
+  const options = { contentType: 'application/json', metadata: {}, signal }
+  if (!(await store.putIfAbsent(writerName(folder, number), object, options))) return false
+  const old = number - copyLimits.writerStatesKept
+  if (old >= 0) await store.remove(writerName(folder, old), signal)
+  return true
 }

@@ -63,7 +63,7 @@ export type AdoptionOptions = Hooks & {
   readonly directory: string
   /** Whether somebody set the region, whose default fits one machine. */
   readonly isRegionGiven: boolean
-  /** Called once nothing is left: removes the copies that the directory was restored from. Not set for the disk of a node. */
+  /** Called once nothing is left: removes the copies that the directory was restored from, until the app stops. Not set for the disk of a node. */
   readonly onDelivered?: (signal: AbortSignal) => Promise<void>
   readonly startIngest: (config: Config, hooks: IngestHooks) => Promise<AdoptedIngest>
   readonly startDelivery: (config: Config, hooks: Hooks) => Promise<App & { backlog(): Backlog }>

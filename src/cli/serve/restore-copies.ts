@@ -67,7 +67,7 @@ async function restoreOnce(options: RestoreCopiesOptions, done: string): Promise
   await untilCommitsAreKnown({ nodeId, control, logger, clock, stopping })
   const { wal, storedRequests } = paths
   const pieces = await RestoredPieces.open({ files, wal, storedRequests })
-  const findDelivered = findDeliveredBy({ nodeId, control, clock })
+  const findDelivered = askDelivered({ nodeId, control, clock })
   const restored = await restoreLog({ ...place, random, nodeId, by, pieces, findDelivered, logger, clock, signal: stopping })
   await writeDurably(files, paths.walNodeId, Buffer.from(`${nodeId}\n`))
   await writeDurably(files, done, Buffer.from(`${JSON.stringify(restored)}\n`))
@@ -125,7 +125,7 @@ async function untilCommitsAreKnown({
   logger,
   clock,
   stopping,
-}: FindDeliveredOptions & Pick<TakeOverOptions, 'logger' | 'stopping'>): Promise<void> {
+}: AskOptions & Pick<TakeOverOptions, 'logger' | 'stopping'>): Promise<void> {
   const waitUntil = clock.monotonic() + commitsMsMax
   logger.notice({ node_id: nodeId }, 'control reads what the lost node delivered and did not report, which takes a minute')
   let reason = ''
@@ -145,10 +145,10 @@ async function untilCommitsAreKnown({
   logger.warn({ node_id: nodeId, reason }, 'commits of the lost node may not be known: the adoption goes on, and markers decide')
 }
 
-type FindDeliveredOptions = Pick<RestoreCopiesOptions, 'nodeId' | 'clock'> & { readonly control: Pick<Control, 'findCommits'> }
+type AskOptions = Pick<RestoreCopiesOptions, 'nodeId' | 'clock'> & { readonly control: Pick<Control, 'findCommits'> }
 
-/** Returns how to ask control what the lost node delivered. */
-function findDeliveredBy({ nodeId, control, clock }: FindDeliveredOptions): FindDelivered {
+/** Returns how to ask control what the lost node delivered. Unlike a node that runs, it reports nothing that would say how new the answer is. */
+function askDelivered({ nodeId, control, clock }: AskOptions): FindDelivered {
   const idOf = ({ incarnation, seq }: SegmentRef) => commitId(nodeId, incarnation, seq)
   return async (segments, stopping) => {
     const askUntil = clock.monotonic() + waitMsMax
