@@ -1,11 +1,12 @@
 import { Buffer, isUtf8 } from 'node:buffer'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, open, readdir, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Connection, Database } from '#duckdb/database.ts'
 import { MiB } from '#lib/bytes.ts'
+import { StorageFailure } from '#lib/storage-failure.ts'
 import { runs as numRuns } from '../../test/support/thorough.ts'
 import type { Piece } from './pieces.ts'
 import { RecordRuns, runLimits } from './record-runs.ts'
@@ -143,6 +144,49 @@ describe('records come back once, in order and byte for byte', () => {
       { numRuns: numRuns(5, 25) },
     )
   })
+})
+
+describe('what a disk has changed fails the statement, as a fault of the disk', () => {
+  const lines = Buffer.from(Array.from({ length: 900 }, (_, index) => `{"a":${index},"pad":"xxxxxxxx"}`).join('\n'))
+
+  test.each(['a text', 'bytes that are not UTF-8'])('in the segment, into %s', async (what) => {
+    await withDatabase(async (connection, path) => {
+      const stored = Buffer.from(lines)
+      const runs = new RecordRuns(path, (into, at) => stored.copy(into, 0, at, at + into.length))
+      runs.addLines({ receivedAt: 1n, source: 0 }, lines, { start: 0, end: lines.length, records: 900 }, 0)
+      runs.finish()
+      registerRuns(connection, runs)
+      expect(await readBack(connection, [{ from: 0, to: 900 }])).toHaveLength(900)
+      stored[5_000] = (stored[5_000] ?? 0) ^ (what === 'a text' ? 0x01 : 0x80)
+      await expect(readBack(connection, [{ from: 0, to: 900 }])).rejects.toThrow(StorageFailure)
+      runs.close()
+    })
+  })
+
+  // Its file has no name: the kernel shows it where there is /proc.
+  test.skipIf(process.platform !== 'linux')('in the file of the records', async () => {
+    await withDatabase(async (connection, path) => {
+      const runs = new RecordRuns(path)
+      for (let times = 0; times < 45; times += 1)
+        runs.addLines({ receivedAt: 1n, source: 0 }, lines, { start: 0, end: lines.length, records: 900 })
+      runs.finish()
+      registerRuns(connection, runs)
+      expect(await readBack(connection, [{ from: 0, to: 40_500 }])).toHaveLength(40_500)
+      const file = await open(await pathOfUnnamed(path), 'r+')
+      await file.write(Buffer.from('y'), 0, 1, MiB / 2)
+      await file.close()
+      await expect(readBack(connection, [{ from: 0, to: 40_500 }])).rejects.toThrow(StorageFailure)
+      runs.close()
+    })
+  })
+
+  async function pathOfUnnamed(path: string): Promise<string> {
+    for (const name of await readdir('/proc/self/fd')) {
+      const link = join('/proc/self/fd', name)
+      if ((await readlink(link).catch(() => '')) === `${path} (deleted)`) return link
+    }
+    throw new Error('the file is not open')
+  }
 })
 
 test('hostile records do not make many short runs', () => {

@@ -10,13 +10,15 @@
  * Runs are kept in memory, and above a bound in a file. The lines of large frames stay where they are, and are read again.
  *
  * Owns: the forms, and where runs are kept. Does not own: the origin of records, their table in DuckDB.
- * Law: each record is read back once, in order and byte for byte. A run keeps its form until it is full, so hostile records cannot make many
+ * Law: each record is read back once, in order and byte for byte, or a StorageFailure says that a disk has changed it. A run keeps its form until it is full, so hostile records cannot make many
  * short runs.
  */
 import { Buffer } from 'node:buffer'
 import { closeSync, openSync, readSync, rmSync, writeSync, writevSync } from 'node:fs'
+import { crc32 } from 'node:zlib'
 import { assert } from '#lib/assert.ts'
 import { KiB, MiB } from '#lib/bytes.ts'
+import { StorageFailure } from '#lib/storage-failure.ts'
 import type { Piece } from './pieces.ts'
 
 /** DuckDB processes the records of a run at once. */
@@ -54,7 +56,10 @@ export type Lines = { readonly start: number; readonly end: number; readonly rec
 export type Reread = (into: Uint8Array, position: number) => number
 
 /** Lines of one frame, which were not copied. */
-type Part = RecordOrigin & { readonly at: number; readonly bytes: number; readonly records: number }
+type Part = RecordOrigin & { readonly at: number; readonly bytes: number; readonly records: number; readonly checksum: number }
+
+/** What is stored in the file. */
+type Stored = { readonly at: number; readonly checksum: number }
 
 type StoredRun = {
   readonly form: Form
@@ -64,7 +69,7 @@ type StoredRun = {
   /** Size of the text. The times and sources of the records are stored before it. */
   readonly bytes: number
   /** Where it is in the file, its bytes, or the parts that are read again. */
-  readonly at: number | Buffer | readonly Part[]
+  readonly at: Stored | Buffer | readonly Part[]
 }
 
 /** A run or a part of it. The bytes are valid until the next one is read. */
@@ -119,7 +124,7 @@ export class RecordRuns {
   addLines(origin: RecordOrigin, payload: Buffer, { start, end, records }: Lines, at?: number): void {
     const bytes = end - start
     if (at !== undefined && this.#reread !== undefined && bytes >= REREAD_BYTES_MIN)
-      this.#refer({ ...origin, at: at + start, bytes, records })
+      this.#refer({ ...origin, at: at + start, bytes, records, checksum: crc32(payload.subarray(start, end)) })
     else if (this.#form !== undefined && this.#form !== 'lines') {
       for (let at = start; at <= end; ) {
         const feed = payload.indexOf(LINE_FEED, at)
@@ -246,7 +251,7 @@ export class RecordRuns {
     this.#bytes = 0
   }
 
-  #store(parts: readonly Uint8Array[]): number | Buffer {
+  #store(parts: readonly Uint8Array[]): Stored | Buffer {
     if (this.#file === undefined) {
       this.#memoryBytes += parts.reduce((sum, { length }) => sum + length, 0)
       if (this.#path === undefined || this.#memoryBytes <= MEMORY_BYTES_MAX) return Buffer.concat(parts)
@@ -260,17 +265,16 @@ export class RecordRuns {
     return this.#write(this.#file, parts)
   }
 
-  /** Returns where the parts were written. */
-  #write(file: number, parts: readonly Uint8Array[]): number {
-    const at = this.#fileBytes
-    let left = writevSync(file, parts, at)
+  #write(file: number, parts: readonly Uint8Array[]): Stored {
+    const stored = { at: this.#fileBytes, checksum: parts.reduce((checksum, part) => crc32(part, checksum), 0) }
+    let left = writevSync(file, parts, stored.at)
     for (const part of parts) {
       let done = Math.min(left, part.length)
       left -= done
       while (done < part.length) done += writeSync(file, part, done, part.length - done, this.#fileBytes + done)
       this.#fileBytes += part.length
     }
-    return at
+    return stored
   }
 
   /** Returns the index of the run that has the record, or the number of runs. */
@@ -297,12 +301,25 @@ export class RecordRuns {
       source.fill(part.source, record, record + part.records)
       if (record > 0) this.#read[textAt++] = LINE_FEED
       const end = textAt + part.bytes
-      const read = this.#reread?.(this.#read.subarray(textAt, end), part.at)
-      assert(read === part.bytes, 'what the frames were read from is complete')
+      const text = this.#read.subarray(textAt, end)
+      const read = this.#reread?.(text, part.at)
+      if (read !== part.bytes || crc32(text) !== part.checksum) throw new StorageFailure('the segment was read differently again')
       record += part.records
       textAt = end
     }
     return this.#read.subarray(0, length)
+  }
+
+  #readStored({ at, checksum }: Stored, length: number): Buffer {
+    assert(this.#file !== undefined, 'the file of the records is closed')
+    const run = this.#read.subarray(0, length)
+    for (let done = 0; done < length; ) {
+      const read = readSync(this.#file, run, done, length - done, at + done)
+      if (read === 0) break
+      done += read
+    }
+    if (crc32(run) !== checksum) throw new StorageFailure('the scratch space was read differently than it was written')
+    return run
   }
 
   #cut(run: StoredRun, from: number, to: number): Run {
@@ -327,14 +344,7 @@ export class RecordRuns {
     const length = records * (RECEIVED_AT_BYTES + SOURCE_BYTES) + bytes
     // Memory of its own: a part of a shared one might not be aligned.
     if (this.#read.length < length) this.#read = Buffer.allocUnsafeSlow(Math.ceil(length / READ_BYTES) * READ_BYTES)
-    if (typeof at === 'object') return this.#readParts(at, records, length)
-    assert(this.#file !== undefined, 'the file of the records is closed')
-    for (let done = 0; done < length; ) {
-      const read = readSync(this.#file, this.#read, done, length - done, at + done)
-      assert(read > 0, 'the file of the records is complete')
-      done += read
-    }
-    return this.#read.subarray(0, length)
+    return 'checksum' in at ? this.#readStored(at, length) : this.#readParts(at, records, length)
   }
 }
 
