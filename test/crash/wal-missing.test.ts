@@ -74,6 +74,19 @@ describe('a segment that was removed', () => {
     await rig.upkeep()
     expect(rig.wal.usage.lost).toEqual({ segments: 1, records: 3 })
   })
+
+  test('keeps its log from being closed until it is known to be lost', async () => {
+    await append(3)
+    await rig.upkeep()
+    isControlAway = true
+    await killed(() => remove(rig.openPath()))
+    void rig.wal.end('log', 'closed')
+    await rig.upkeep(2)
+    expect(await isClosed()).toBe(false)
+    isControlAway = false
+    await rig.upkeep(2)
+    expect([await rig.states(), await isClosed()]).toEqual([['0 quarantined'], true])
+  })
 })
 
 describe('a segment that was cut', () => {
@@ -220,6 +233,27 @@ describe('nothing is reported of a segment without a frame', () => {
     expect([rig.wal.usage.lost.segments, await rig.states()]).toEqual([0, []])
   })
 
+  // Such a disk does not say which files it created.
+  test.each(crashes)('after a disk that failed everything, and a %s at each step afterwards', async (fault) => {
+    for (let at = 0; ; at += 1) {
+      await start(at)
+      await append()
+      rig.disk.fault = ({ kind }) => (kind === 'read' || kind === 'list' ? undefined : { error: 'EIO' })
+      for (let times = 0; times < 3; times += 1) await expect(append()).rejects.toMatchObject({ reason: 'io_error' })
+      isControlAway = true
+      const operations = rig.failAt(at, fault)
+      await rig.upkeep(2)
+      await append().catch(() => undefined)
+      rig.heal()
+      await restart()
+      isControlAway = false
+      await rig.upkeep()
+      const states = (await rig.states()).filter((state) => !state.includes('sealed'))
+      expect([at, operations[at], rig.wal.usage.lost, states]).toEqual([at, operations[at], { segments: 0, records: 0 }, []])
+      if (operations.length <= at) return
+    }
+  })
+
   test('and one that was opened while a list was written is not forgotten', async () => {
     const files = rig.disk.mount()
     let isFirst = true
@@ -305,6 +339,10 @@ async function deliver(isRecorded = true): Promise<void> {
     if (isRecorded) committed.add(segmentName(segment, 'wal'))
     await reading.remove(segment)
   }
+}
+
+async function isClosed(): Promise<boolean> {
+  return (await rig.segments.readLog('log')).isClosed
 }
 
 async function remove(path: string): Promise<void> {

@@ -75,7 +75,7 @@ export class LocalLogWriter implements LogWriter {
     this.#disk = new DiskUsage(files, options.onUsage)
     this.usage = this.#readUsage()
     this.#health = new DiskHealth({ ...options, ...limits })
-    this.#ended = new EndedLogs({ ...options, isRecovering: (logName) => this.#recovery.hasOrphans(logName) })
+    this.#ended = new EndedLogs({ ...options, isIncomplete: (logName) => this.#recovery.isIncomplete(logName) })
     this.#saltKey = new WrittenSaltKey(files, options.directory, random)
     this.#openSegments = new OpenSegments({
       ...options,

@@ -42,6 +42,10 @@ export class MissingSegments {
     return this.#segments.length
   }
 
+  has(logName: string): boolean {
+    return this.#segments.some((segment) => segment.logName === logName)
+  }
+
   all(): readonly NotedSegment[] {
     return this.#segments
   }

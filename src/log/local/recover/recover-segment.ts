@@ -128,7 +128,12 @@ async function recover(
   const sealedBytes = await files.bytes(sealedPath)
   const size = await files.bytes(path)
   if (size === undefined) {
-    if (sealedBytes === undefined) return 'gone'
+    if (sealedBytes === undefined) {
+      if (orphan.durableBytes !== 0) return 'gone'
+      // A disk that failed may not have created it.
+      await options.beforeForgotten()
+      return undefined
+    }
     await files.syncDirectory(directory)
     return { logName, seq, incarnation, path: sealedPath, bytes: sealedBytes, state: 'sealed' }
   }

@@ -112,9 +112,9 @@ export class LogRecovery {
     return this.#lastSeqs.get(logName) ?? -1
   }
 
-  /** Whether a segment of the log still has to be recovered. */
-  hasOrphans(logName: string): boolean {
-    return this.#unreadable.has(logName) || this.#orphans.has(logName)
+  /** Whether a segment of the log still has to be recovered, or is missing. */
+  isIncomplete(logName: string): boolean {
+    return this.#unreadable.has(logName) || this.#orphans.has(logName) || this.#missing.has(logName)
   }
 
   addOrphan(orphan: Orphan): void {
@@ -182,6 +182,8 @@ export class LogRecovery {
     }
     for (const segment of left) {
       this.noteSeq(logName, segment.seq)
+      // Nothing in it was acknowledged, and a disk that failed may not have created it.
+      if (segment.isFinal && segment.bytes === 0) continue
       const isThere = entries.some(({ name }) => {
         const parsed = parseSegmentName(name)
         return parsed !== undefined && isSameSegment({ logName, ...parsed }, segment)

@@ -42,8 +42,8 @@ export type EndedLogsOptions = {
   readonly directory: string
   readonly files: Files
   readonly logger: Logger
-  /** Whether a segment of the log still has to be recovered. */
-  readonly isRecovering: (logName: string) => boolean
+  /** Whether a segment of the log still has to be recovered, or is missing. */
+  readonly isIncomplete: (logName: string) => boolean
 }
 
 export class EndedLogs {
@@ -135,9 +135,9 @@ export class EndedLogs {
   }
 
   async #close(logName: string, ended: EndedLog): Promise<void> {
-    const { directory, files, logger, isRecovering } = this.#options
+    const { directory, files, logger, isIncomplete } = this.#options
     // A listing during the rename of a recovery may show neither name.
-    if (ended.isClosed || isRecovering(logName)) return
+    if (ended.isClosed || isIncomplete(logName)) return
     try {
       ended.isClosed = await closeLog(files, join(directory, logName))
       if (ended.isClosed) logger.info({ log: logName }, 'log closed')
