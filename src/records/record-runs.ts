@@ -58,7 +58,7 @@ export type Reread = (into: Uint8Array, position: number) => number
 /** Lines of one frame, which were not copied. */
 type Part = RecordOrigin & { readonly at: number; readonly bytes: number; readonly records: number; readonly checksum: number }
 
-/** What is stored in the file. */
+/** A place in the file, and the checksum of what is there. */
 type Stored = { readonly at: number; readonly checksum: number }
 
 type StoredRun = {

@@ -53,11 +53,12 @@ export function isOfDamaged(key: string, disks: Disks): boolean {
   return disks.some((disk) => disk?.rot.taken.keys().some((segment) => key.includes(objectOf(segment))))
 }
 
-/** Damaged files that were restored from copies of a disk without damage. */
-export function damagedByRestore([own, adopted]: Disks): readonly string[] {
-  if (adopted === undefined || [own, adopted].some(({ rot }) => rot.taken.size > 0 || rot.paths.size > 0)) return []
-  const damaged = segmentFiles(adopted).filter((name) => name.endsWith('.quarantine'))
-  return damaged.map((name) => `${name} was restored, and is damaged`)
+/** Segments in quarantine although no disk was damaged. */
+export function setAsideInVain(disks: Disks): readonly string[] {
+  const all = disks.filter((disk) => disk !== undefined)
+  if (all.some(({ rot }) => rot.taken.size > 0 || rot.paths.size > 0)) return []
+  const names = all.flatMap((disk) => segmentFiles(disk)).filter((name) => name.endsWith('.quarantine'))
+  return names.map((name) => `${name} is set aside, and nothing was damaged`)
 }
 
 /** Names of the files of segments, under that of their log. */

@@ -5,7 +5,7 @@ import type { ViewOutcome } from '#model/commit.ts'
 import { type Buckets, digest, isMarker } from './bucket.ts'
 import { firstMachine, type SimulatedControl } from './control.ts'
 import { findForgottenKeys, findUncopied } from './copy-laws.ts'
-import { damagedByRestore, isOfDamaged, isSetAside, miscounted, segmentFiles, shownAsDamaged } from './damage-laws.ts'
+import { isOfDamaged, isSetAside, miscounted, segmentFiles, setAsideInVain, shownAsDamaged } from './damage-laws.ts'
 import type { Disk } from './disk.ts'
 import { wrongAddition, wrongOutcomes } from './view-laws.ts'
 import { type Delivered, wrongWindows } from './window-laws.ts'
@@ -109,7 +109,7 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
   )
   const left = [...segments, ...unrecorded.map(({ id }) => `report of ${id}`)]
   if (restored?.isDone === false) left.push('a takeover')
-  if (restored !== undefined) broken.push(...damagedByRestore(state.disks))
+  broken.push(...setAsideInVain(state.disks))
   const copied = sent.filter(({ endpoint }) => state.copiedEndpoints.includes(endpoint))
   // Copies of damaged segments go with what is left of them.
   if (state.copyStore !== undefined && own.rot.taken.size === 0)
