@@ -15,6 +15,8 @@ export type BucketOptions = {
   readonly fault: () => BucketFault | undefined
   /** How many changes a list may lack, if not none. */
   readonly staleChanges?: () => number
+  /** Whether a put under a condition replaces what is there. */
+  readonly ignoresConditions?: boolean
 }
 
 export class Buckets {
@@ -58,6 +60,7 @@ export class Buckets {
   storeFor(life: Life, files: Files): ObjectStore {
     const { objects } = this
     const listed = () => this.#listed()
+    const { ignoresConditions = false } = this.#options
     const request = async <T>(what: string, act: () => T, signal?: AbortSignal): Promise<T> => {
       signal?.throwIfAborted()
       const fault = this.#options.fault()
@@ -89,7 +92,7 @@ export class Buckets {
         request(
           `put ${key} if absent`,
           () => {
-            if (objects.has(key)) return false
+            if (objects.has(key) && !ignoresConditions) return false
             put(key, body)
             return true
           },

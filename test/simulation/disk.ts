@@ -93,6 +93,8 @@ const triesMax = 5
 const needsSpace = /^(write|open to create|link|copy|make directory|rename)/
 
 export class Disk {
+  /** Whether it does nothing that it is asked to. */
+  isBroken = false
   readonly #root = new Folder()
   readonly #options: DiskOptions
   readonly #failedPaths = new Set<string>()
@@ -118,12 +120,12 @@ export class Disk {
   filesFor(life: Life): Files {
     const run: Run = (operation, path, act, half) => {
       const { draw, meanMs, fault: nextFault } = this.#options
-      const fault = nextFault()
+      const fault = this.isBroken ? 'fails' : nextFault()
       const delays = { draw, meanMs: fault === 'stuck' ? stuckMs : meanMs, local: true }
       return life.call(`${operation} ${path}`, delays, () => {
         if (fault === undefined || fault === 'stuck' || (fault === 'full' && !needsSpace.test(operation))) return act()
-        if (half !== undefined) half()
-        else if (fault === 'fails' && draw.chance(0.3)) act()
+        if (!this.isBroken && half !== undefined) half()
+        else if (!this.isBroken && fault === 'fails' && draw.chance(0.3)) act()
         this.#failedPaths.add(path)
         throw fileError(fault === 'full' ? 'ENOSPC' : 'EIO', path)
       })

@@ -55,12 +55,21 @@ type World = {
   readonly rot: { readonly everyMs: number; readonly misreads: number } | undefined
   /** The copy store. Undefined: there is none. */
   readonly copies:
-    | { readonly meanMs: number; readonly faults: number; readonly staleChanges: number; readonly isFit: boolean }
+    | {
+        readonly meanMs: number
+        readonly faults: number
+        readonly staleChanges: number
+        readonly isFit: boolean
+        /** Puts under a condition replace what is there. */
+        readonly ignoresConditions: boolean
+      }
     | undefined
   /** How often the clock of a machine jumps. Undefined: never. */
   readonly jumpEveryMs: number | undefined
   /** How often processes of a machine stand still for a while. Undefined: never. */
   readonly freezeEveryMs: number | undefined
+  /** How often every call of a disk fails for a while. Undefined: never. */
+  readonly brokenDiskEveryMs: number | undefined
   /** How many nodes there are beside the first one, whose place another machine may get. */
   readonly others: number
 }
@@ -69,10 +78,11 @@ type World = {
 function drawWorld(kernel: Kernel): World {
   const draw = kernel.draw('world')
   // In some, processes live long enough to stop, and to be found wrong later.
-  const copies = drawCopies(kernel.draw('copies'), kernel.draw('fit copy store'))
+  const copies = drawCopies(kernel.draw('copies'), kernel.draw('fit copy store'), kernel.draw('conditions'))
   const lifetime = kernel.draw('lifetime').pick([1, 1, 10]) * (copies?.isFit ? 10 : 1)
   const from = copies === undefined ? 'disk' : kernel.draw('takeover').pick(['disk', 'copies', 'copies of a lost disk'] as const)
   const freezes = kernel.draw('freezes')
+  const brokenDisks = kernel.draw('broken disks')
   const hasViewFiles = kernel.draw('view files').chance(0.7)
   const windowed = kernel.draw('windows')
   const share = () => (draw.chance(0.5) ? 0 : draw.random.fraction() * 0.4)
@@ -115,25 +125,33 @@ function drawWorld(kernel: Kernel): World {
     copies,
     jumpEveryMs: draw.chance(0.4) ? draw.pick([200, 2_000, 20_000]) : undefined,
     freezeEveryMs: freezes.chance(0.3) ? lifetime * freezes.pick([500, 5_000]) : undefined,
+    brokenDiskEveryMs: brokenDisks.chance(0.2) ? brokenDisks.pick([300, 3_000]) : undefined,
     others: kernel.draw('several nodes').pick([0, 0, 0, 1, 2]),
   }
 }
 
 /** Whether the store soon passes the check before a takeover that no person has asked for. */
 function isHonest(copies: World['copies']): boolean {
-  return copies !== undefined && copies.staleChanges === 0 && copies.faults < 0.2
+  return copies !== undefined && copies.staleChanges === 0 && copies.faults < 0.2 && !copies.ignoresConditions
 }
 
 /** Most stores are fit: a process that starts soon passes its check of the store, and has copies for a while. */
-function drawCopies(draw: Draw, ofFit: Draw): World['copies'] {
+function drawCopies(draw: Draw, ofFit: Draw, ofConditions: Draw): World['copies'] {
   if (draw.chance(0.6)) return undefined
   const isFit = ofFit.chance(0.75)
   const faults = draw.chance(0.5) ? 0 : draw.random.fraction() * (isFit ? 0.01 : 0.4)
-  return { meanMs: draw.pick(isFit ? [2, 5, 20] : [2, 20, 500]), faults, staleChanges: draw.pick([0, 5, 50]), isFit }
+  const ignoresConditions = ofConditions.chance(0.25)
+  return {
+    meanMs: draw.pick(isFit ? [2, 5, 20] : [2, 20, 500]),
+    ...{ faults, staleChanges: draw.pick([0, 5, 50]), isFit, ignoresConditions },
+  }
 }
 
 /** From a second to a month. */
 const jumpsMs = [1_000, 60_000, 86_400_000, 2_592_000_000] as const
+
+/** From a loose cable to a controller that is reset. */
+const brokenDisksMs = [20, 400, 2_000] as const
 
 /** From a pause of the runtime to a machine that was suspended. */
 const freezesMs = [100, 3_000, 40_000] as const
@@ -246,10 +264,10 @@ type Setting = { readonly kernel: Kernel; readonly world: World; readonly faults
 function openCopyStore({ kernel, world: { copies }, faults }: Setting): Buckets | undefined {
   if (copies === undefined) return undefined
   const draw = kernel.draw('copy store')
-  const { meanMs, staleChanges } = copies
+  const { meanMs, staleChanges, ignoresConditions } = copies
   const stale = faults.of('copy store', staleChanges > 0 ? 0.5 : 0, ['old list'] as const)
   return new Buckets({
-    ...{ draw, meanMs },
+    ...{ draw, meanMs, ignoresConditions },
     fault: faults.of('copy store', copies.faults, ['refused', 'answer lost'] as const),
     staleChanges: () => (stale() === undefined ? 0 : draw.between(1, staleChanges)),
   })
@@ -257,7 +275,7 @@ function openCopyStore({ kernel, world: { copies }, faults }: Setting): Buckets 
 
 function newDisk(name: string, { kernel, world, faults }: Setting): Disk {
   const misread = faults.of(`${name} reads`, world.rot?.misreads ?? 0, ['misread'] as const)
-  return new Disk({
+  const disk = new Disk({
     draw: kernel.draw(name),
     rot: new Rot(kernel.draw('rot')),
     rotDraw: kernel.draw(`rot of ${name}`),
@@ -265,6 +283,15 @@ function newDisk(name: string, { kernel, world, faults }: Setting): Disk {
     meanMs: world.diskMs,
     fault: faults.of(name, world.diskFaults, ['fails', 'full', 'stuck'] as const),
   })
+  const draw = kernel.draw(`${name}: broken`)
+  if (world.brokenDiskEveryMs !== undefined)
+    faults.repeat(world.brokenDiskEveryMs, `${name}: broken`, () => {
+      disk.isBroken = true
+      kernel.after(draw.pick(brokenDisksMs), `${name}: whole`, () => {
+        disk.isBroken = false
+      })
+    })
+  return disk
 }
 
 type End = {
