@@ -52,6 +52,7 @@ const statementWords = new Set([
   ...['element', 'elements', 'item', 'items', 'each', 'nr', 'part', 'parts', 'parent', 'parents', 'parent_at', 'parents_at'],
   ...['inner_at', 'inners_at', 'item_index', 'item_json', 'item_path', 'item_count', 'parent_count', 'parent_bytes'],
   ...['parent_made_bytes', 'record_bytes', 'array_type', 'expand_problem', 'has_items', 'misfit', 'v'],
+  ...['parents_of_items', 'parent_texts_of_item'],
 ])
 const statementName =
   /^(?:tried_value_\d+|condition_0|verdict_0|pattern_bytes_0|(?:more_)?cast_nulls_0|failed_0|(?:parent_|item_)?(?:texts|jsons|list_\d+|elements_\d+|envelope_\d+))$/
