@@ -53,11 +53,14 @@ export function isOfDamaged(key: string, disks: Disks): boolean {
   return disks.some((disk) => disk?.rot.taken.keys().some((segment) => key.includes(objectOf(segment))))
 }
 
-/** Segments in quarantine although no disk was damaged. */
-export function setAsideInVain(disks: Disks): readonly string[] {
-  const all = disks.filter((disk) => disk !== undefined)
-  if (all.some(({ rot }) => rot.taken.size > 0 || rot.paths.size > 0)) return []
-  const names = all.flatMap((disk) => segmentFiles(disk)).filter((name) => name.endsWith('.quarantine'))
+/**
+ * Segments in quarantine although no disk was damaged. Of two machines with one log, the one whose disk was copied keeps there what the commit of
+ * the other one lacks.
+ */
+export function setAsideInVain([own, adopted]: Disks, isRestored: boolean): readonly string[] {
+  const disk = adopted === undefined ? own : isRestored ? adopted : undefined
+  if (disk === undefined || [own, disk].some(({ rot }) => rot.taken.size > 0 || rot.paths.size > 0)) return []
+  const names = segmentFiles(disk).filter((name) => name.endsWith('.quarantine'))
   return names.map((name) => `${name} is set aside, and nothing was damaged`)
 }
 

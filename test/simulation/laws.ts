@@ -109,7 +109,7 @@ export function checkLaws(state: State): { readonly left: readonly string[]; rea
   )
   const left = [...segments, ...unrecorded.map(({ id }) => `report of ${id}`)]
   if (restored?.isDone === false) left.push('a takeover')
-  broken.push(...setAsideInVain(state.disks))
+  broken.push(...setAsideInVain(state.disks, restored !== undefined))
   const copied = sent.filter(({ endpoint }) => state.copiedEndpoints.includes(endpoint))
   // Copies of damaged segments go with what is left of them.
   if (state.copyStore !== undefined && own.rot.taken.size === 0)
