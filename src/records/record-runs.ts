@@ -10,8 +10,8 @@
  * Runs are kept in memory, and above a bound in a file. The lines of large frames stay where they are, and are read again.
  *
  * Owns: the forms, and where runs are kept. Does not own: the origin of records, their table in DuckDB.
- * Law: each record is read back once, in order and byte for byte, or a StorageFailure says that a disk has changed it. A run keeps its form until it is full, so hostile records cannot make many
- * short runs.
+ * Law: each record is read back once, in order and byte for byte, or a StorageFailure says that a disk has changed it. A run keeps its form until
+ * it is full, so hostile records cannot make many short runs.
  */
 import { Buffer } from 'node:buffer'
 import { closeSync, openSync, readSync, rmSync, writeSync, writevSync } from 'node:fs'
@@ -303,7 +303,8 @@ export class RecordRuns {
       const end = textAt + part.bytes
       const text = this.#read.subarray(textAt, end)
       const read = this.#reread?.(text, part.at)
-      if (read !== part.bytes || crc32(text) !== part.checksum) throw new StorageFailure('the segment was read differently again')
+      if (read !== part.bytes || crc32(text) !== part.checksum)
+        throw new StorageFailure('the segment reads differently than before')
       record += part.records
       textAt = end
     }
@@ -318,7 +319,7 @@ export class RecordRuns {
       if (read === 0) break
       done += read
     }
-    if (crc32(run) !== checksum) throw new StorageFailure('the scratch space was read differently than it was written')
+    if (crc32(run) !== checksum) throw new StorageFailure('the scratch space reads differently than it was written')
     return run
   }
 
