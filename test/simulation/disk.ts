@@ -120,7 +120,8 @@ export class Disk {
   filesFor(life: Life): Files {
     const run: Run = (operation, path, act, half) => {
       const { draw, meanMs, fault: nextFault } = this.#options
-      const fault = this.isBroken ? 'fails' : nextFault()
+      const drawn = nextFault()
+      const fault = this.isBroken ? 'fails' : drawn
       const delays = { draw, meanMs: fault === 'stuck' ? stuckMs : meanMs, local: true }
       return life.call(`${operation} ${path}`, delays, () => {
         if (fault === undefined || fault === 'stuck' || (fault === 'full' && !needsSpace.test(operation))) return act()
